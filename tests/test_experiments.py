@@ -179,7 +179,7 @@ def test_damaged_results_are_named(tmp_path):
 def test_estimates_are_read_from_what_criterion_prints():
     table = experiments.Table()
     printed = (
-        "0    time:   [11.695 µs 12.301 µs 13.057 µs]\nFound 4 outliers\nmanual\t12301.25\n1\nmanual (A/A)\t39045.5\n"
+        "0  time:  [11.695 µs 12.301 µs 13.057 µs]\nFound 4 outliers\nmanual\t12301.25\n1\nmanual (A/A)\t39045.5\n"
     )
     table.add_estimates("identical", "Criterion", 3, printed)
     assert table.parts[0].select("bench", "variant", "ns", "round", "repeat").rows() == [
@@ -192,13 +192,8 @@ def test_estimates_are_read_from_what_criterion_prints():
 
 def test_the_copies_of_the_notebook_differ_in_their_settings_alone():
     plain, debug = (experiments.notebook(7, 3, like_bench) for like_bench in (True, False))
-    changed = [
-        (one.source, other.source)
-        for one, other in zip(plain.cells, debug.cells, strict=True)
-        if one.source != other.source
-    ]
-    assert len(changed) == 1
-    one, other = changed[0]
+    both = [(one.source, other.source) for one, other in zip(plain.cells, debug.cells, strict=True)]
+    ((one, other),) = (pair for pair in both if pair[0] != pair[1])
     assert "CARGO_PROFILE_DEV_OPT_LEVEL=3" in one and "build_env" not in other
     assert other.splitlines() == [line for line in one.splitlines() if not line.startswith(":build_env")]
     assert any("rounds: 7, episodes: 3" in cell.source for cell in plain.cells)
@@ -225,9 +220,8 @@ def test_a_tiny_measurement_without_the_kernel_is_whole(tmp_path, monkeypatch, p
 
 def test_the_lock_of_tango_bench_names_the_crates_of_the_workspace():
     """Else it could not be built, or would measure another program."""
-    mine, ours = (
-        tomllib.loads((folder / "Cargo.lock").read_text())["package"] for folder in (experiments.TANGO.parent, ROOT)
-    )
+    locks = (folder / "Cargo.lock" for folder in (experiments.TANGO.parent, ROOT))
+    mine, ours = (tomllib.loads(lock.read_text())["package"] for lock in locks)
     versions = {package["name"]: package["version"] for package in mine}
     for crate in ("harness", "zero-cost/loop"):
         manifest = tomllib.loads((ROOT / "rust-kernels" / crate / "Cargo.toml").read_text())
