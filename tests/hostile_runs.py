@@ -35,8 +35,6 @@ FIELDS: dict[str, Sequence[object]] = {
     **{f"machine.{name}": [f"CPU{c}x" for c in "\x1b\x00\u202e\n\ud800"] for name in ("cpu", "kernel", "os")},
     "started": (*NO_DAYS, *OTHER_AGES),
     "ended": ("2016-01-01T00:00:00Z", "2024-01-01T00:00:00Z"),
-    "codegen.debug_assertions": (True,),
-    "codegen.overflow_checks": (True,),
     f"{STUDY}.state": ("measuring", "", *MARKUP),
     f"{STUDY}.baseline": ("", "nobody", *MARKUP),
     f"{STUDY}.started": (*NO_DAYS, *OTHER_AGES),
@@ -134,10 +132,6 @@ def markup_in_a_study(folder, rng):
     (folder / INFO).write_text(json.dumps(info))
 
 
-def no_time_for_the_samples(folder, rng):
-    change_record(folder, {f"{STUDY}.episodes.0.ended": "2026-01-01T00:00:00Z"})
-
-
 def torn_run_json(folder, rng):
     text = (folder / INFO).read_text()
     (folder / INFO).write_text(text[: rng.randrange(len(text) - 1)])
@@ -173,11 +167,6 @@ def torn_packing(folder, rng):
     (folder / f"{TIME}.gz").write_bytes(packed[: rng.randrange(len(packed))])
 
 
-def there_twice(folder, rng):
-    name = rng.choice([TIME, COUNTS])
-    (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
-
-
 def a_table_of_nobody(folder, rng):
     (folder / rng.choice(["thread-pools.time.csv", "x.csv", "zero-cost.csv.gz"])).write_text("study,bench\n")
 
@@ -185,10 +174,6 @@ def a_table_of_nobody(folder, rng):
 def torn_counts(folder, rng):
     text = (folder / COUNTS).read_text().rstrip("\n")
     (folder / COUNTS).write_text(text[: -rng.randrange(1, 9)])
-
-
-def samples_of_another(folder, rng):
-    """Nothing is damaged: it is a copy of an honest run under another name."""
 
 
 # -- tables --------------------------------------------------------------------------------------------------
@@ -212,10 +197,6 @@ def another_header(lines, rng):
     lines[0] = rng.choice(["", f"{lines[0]},more", *changed])
 
 
-def nothing_but_a_header(lines, rng):
-    lines[1:] = [""]
-
-
 RECORD = {
     "a field is missing": lambda record, name, rng: record.pop(name),
     "a field is unknown": lambda record, name, rng: record.update({rng.choice(MARKUP): 1}),
@@ -227,10 +208,9 @@ IN_PLACE = {
     "a pipe": os.mkfifo,
     "a link to itself": lambda path: path.symlink_to(path.name),
 }
-OF_FOLDERS = (markup_in_a_study, no_time_for_the_samples, torn_run_json, a_number_without_end, nested_without_end)
-OF_FOLDERS += (not_even_text, a_link_to_elsewhere, torn_packing, there_twice, a_table_of_nobody, torn_counts)
-OF_FOLDERS += (samples_of_another,)
-OF_LINES = (torn_in_the_middle, a_row_is_missing, a_row_stands_twice, another_header, nothing_but_a_header)
+OF_FOLDERS = (markup_in_a_study, torn_run_json, a_number_without_end, nested_without_end, not_even_text)
+OF_FOLDERS += (a_link_to_elsewhere, torn_packing, a_table_of_nobody, torn_counts)
+OF_LINES = (torn_in_the_middle, a_row_is_missing, a_row_stands_twice, another_header)
 DAMAGES: dict[str, Damage] = {
     **{name: _field(name, values) for name, values in FIELDS.items()},
     **{name: _record(change) for name, change in RECORD.items()},

@@ -126,9 +126,7 @@ class Slurm:
 
     def _start(self, name: str, *command: object) -> None:
         with (self.folder / f"{name}.out").open("a") as output:
-            self.daemons[name] = subprocess.Popen(
-                [str(part) for part in command], env=self.env, stdout=output, stderr=output
-            )
+            self.daemons[name] = subprocess.Popen([*map(str, command)], env=self.env, stdout=output, stderr=output)
 
     def _until(self, done: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE_S

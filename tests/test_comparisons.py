@@ -26,11 +26,8 @@ def key(variant: str, parameter: str = OFF) -> dict[str, str]:
 
 
 def comparison(one: dict[str, str], other: dict[str, str], group: str = "") -> dict[str, str]:
-    return (
-        one
-        | {f"baseline_{name}": value for name, value in other.items()}
-        | {"group": group, "change": "made up", "unit": "request"}
-    )
+    base = {f"baseline_{name}": value for name, value in other.items()}
+    return one | base | {"group": group, "change": "made up", "unit": "request"}
 
 
 #: A control, and a variant that is compared with itself under another load.
@@ -45,7 +42,7 @@ GROUPS = {"": 0.01, "loads": 0.05}
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
     truth = {("nonbox", OFF): 3.0, ("nonbox", ON): 1.1}
-    return make_run(tmp_path_factory.mktemp("pairs"), truth, rounds=3, samples=2, work=False)
+    return make_run(tmp_path_factory.mktemp("pairs"), truth, rounds=3, samples=2)
 
 
 @pytest.fixture
@@ -72,11 +69,7 @@ def test_declared_comparisons_are_read_as_they_are(run):
         ([comparison(key("nonbox"), key("manual"), "other")], None, "group 'other', which has no limit"),
         ([comparison(key("nonbox"), key("nonbox"))], None, "compared with itself"),
         ([*DECLARED, DECLARED[0]], None, "compared twice"),
-        (
-            [*DECLARED, comparison(key("manual"), key("manual (A/A)"))],
-            None,
-            "compared twice with 'manual / manual (A/A)",
-        ),
+        ([*DECLARED, comparison(key("manual"), key("manual (A/A)"))], None, "twice with 'manual / manual (A/A)"),
         ([comparison(key("box"), key("manual"))], None, "'box / box / syscalls=off', which was neither"),
         ([comparison(key("nonbox"), key("other"))], None, "'other / other / syscalls=off', which was neither"),
         (DECLARED, GROUPS | {"loads": 0}, "is not a share between 0 and 1"),

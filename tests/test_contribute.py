@@ -17,7 +17,7 @@ from async_cost.workflow import contribute as contribute_module
 from async_cost.workflow import preflight, toolchain
 from async_cost.workflow.contribute import COMMON_NAMES, contribute, packed_size
 
-QUIET = {"rounds": 60, "noise": 0.005, "work": False}
+QUIET = {"rounds": 60, "noise": 0.005}
 
 
 def refused(run, runs) -> str:
@@ -33,11 +33,8 @@ def test_a_good_run_is_packed_and_says_the_same(tmp_path):
     before, size = load_run(run), packed_size(run)
     text = contribute(run, tmp_path)
     after = load_run(run)
-    assert sorted(path.name for path in run.iterdir()) == [
-        "run.json",
-        "zero-cost.counts.csv.gz",
-        "zero-cost.time.csv.gz",
-    ]
+    tables = ["zero-cost.counts.csv.gz", "zero-cost.time.csv.gz"]
+    assert sorted(path.name for path in run.iterdir()) == ["run.json", *tables]
     assert after.time("zero-cost").equals(before.time("zero-cost"))
     assert sum(path.stat().st_size for path in run.iterdir()) == size
     assert "# Run alpha/20260101T000000Z" in text and "Its controls refuse none of its comparisons." in text
@@ -49,11 +46,6 @@ def test_a_run_whose_controls_find_fault_is_welcome_and_says_what_it_does_not_co
     text = contribute(run, tmp_path)
     assert "Not judged: `zero-cost`, because" in text and "differs from its baseline" in text
     assert (run / "zero-cost.time.csv.gz").exists()
-
-
-def test_a_run_whose_controls_are_known_imprecisely_is_welcome(tmp_path):
-    run = make_run(tmp_path, machine="alpha", **QUIET | {"noise": 0.2}, episodes=6)
-    assert "60 rounds in 6 processes. Its controls refuse none of its comparisons." in contribute(run, tmp_path)
 
 
 def test_packing_leaves_no_trace_and_is_done_once(tmp_path):
@@ -70,10 +62,7 @@ def test_packing_leaves_no_trace_and_is_done_once(tmp_path):
     ("made", "reason"),
     [
         ({"profile": "quick"}, "the profile is quick"),
-        (
-            {"changes": {"machine.kernel": "Linux built in /mnt/elsewhere/linux"}},
-            "names the folder '/mnt/elsewhere/linux'",
-        ),
+        ({"changes": {"machine.kernel": "Linux of /mnt/elsewhere/linux"}}, "names the folder '/mnt/elsewhere/linux'"),
         ({"changes": {"command": r"make C:\Users\Some"}}, "names the folder"),
         ({"changes": {"ended": "2025-01-01T00:00:00Z"}}, "to 2025-01-01T00:00:00Z, no run can have been measured"),
     ],

@@ -201,20 +201,9 @@ def test_its_run_is_read_and_judged_like_one_of_ours(report):
 
 def executed(notebook: Path, folder: Path, **environ: str) -> str:
     """The page that it makes."""
-    command = [
-        sys.executable,
-        "-m",
-        "nbconvert",
-        "--execute",
-        "--to",
-        "html",
-        "--output-dir",
-        folder,
-        "--output",
-        "page",
-    ]
+    options = ["-m", "nbconvert", "--execute", "--to", "html", "--output", "page", "--output-dir"]
     done = subprocess.run(
-        [*command, notebook],
+        [sys.executable, *options, folder, notebook],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
         capture_output=True,

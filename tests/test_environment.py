@@ -15,6 +15,14 @@ from async_cost.workflow import __main__ as entry
 from async_cost.workflow import environment
 from async_cost.workflow.toolchain import KERNEL_BUILDS, ROOT, VENV, pip_sources
 
+TOOL = [sys.executable, "-Es", "-m", "async_cost.workflow", "tool"]
+
+
+def ran(*command: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """A program, started by somebody who has set `env`."""
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
+
+
 THEIRS = """
 PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONOPTIMIZE PYTHONSAFEPATH PYTHONIOENCODING
 PIP_USER PIP_TARGET PIP_PREFIX PIP_NO_DEPS PIP_REQUIRE_VIRTUALENV PIP_CONSTRAINT PIP_DRY_RUN
@@ -50,9 +58,8 @@ def test_pip_takes_from_a_users_configuration_where_packages_come_from_and_nothi
 def test_variables_between_our_programs_cannot_be_set_from_outside():
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Settings by environment\n")[2]
     rows = [line.split("|") for line in page.partition("\n## ")[0].splitlines() if line.startswith("| `")]
-    internal = {
-        name for row in rows if not re.search("you|tests|fleet|ci", row[3]) for name in re.findall("[A-Z_]{2,}", row[1])
-    }
+    ours = [row[1] for row in rows if not re.search("you|tests|fleet|ci", row[3])]
+    internal = {name for names in ours for name in re.findall("[A-Z_]{2,}", names)}
     assert internal and all(environment.FOREIGN.fullmatch(f"ASYNC_COST_{name}") for name in internal), internal
 
 
@@ -62,8 +69,8 @@ def test_foreign_packages_settings_and_encodings_do_not_get_in(tmp_path):
     code = "import json, os, polars, sys; print(json.dumps([sys.flags.optimize, sys.stdout.encoding, os.environ['JUPYTER_CONFIG_DIR']]))"
     theirs = {"PYTHONPATH": str(tmp_path), "PYTHONOPTIMIZE": "2", "PYTHONIOENCODING": "iso8859-2"}
     theirs |= {"PYTHONWARNINGS": "error", "LC_ALL": "C", "JUPYTER_CONFIG_DIR": str(tmp_path)}
-    command = [sys.executable, "-Es", "-m", "async_cost.workflow", "tool", sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | theirs, capture_output=True, text=True)
+    done = ran(*TOOL, sys.executable, "-c", code, **theirs)
+    assert done.returncode == 0, done.stderr
     optimize, encoding, configured = json.loads(done.stdout)
     assert (optimize, encoding) == (0, "utf-8") and configured.startswith(str(ROOT))
 
@@ -73,23 +80,18 @@ def test_foreign_packages_settings_and_encodings_do_not_get_in(tmp_path):
 )
 def test_a_terminal_with_few_characters_shows_progress(theirs):
     code = "from async_cost.workflow import environment; environment.settle(); print('1/2 \\u00b7 half')"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, **theirs}, capture_output=True)
-    assert done.returncode == 0 and b" half" in done.stdout, done.stderr
+    done = ran(sys.executable, "-c", code, **theirs)
+    assert done.returncode == 0 and " half" in done.stdout, done.stderr
 
 
-OF_PYENV = sorted((ROOT.home() / ".pyenv/versions").glob("3.*/bin/python3"))
-OTHER_PYTHONS = [
-    name for name in ("python3.8", "python3.9", "python3.10", "python3.14", *map(str, OF_PYENV)) if entry.works(name)
-]
+OF_PYENV = map(str, sorted((ROOT.home() / ".pyenv/versions").glob("3.*/bin/python3")))
+OTHER_PYTHONS = [*filter(entry.works, ("python3.8", "python3.9", "python3.10", "python3.14", *OF_PYENV))]
 
 
 @pytest.mark.parametrize("python", OTHER_PYTHONS)
 def test_another_python_is_refused_in_one_line_that_names_the_right_one(python):
-    ask = [python, "-c", "import sys; print(sys.version_info[1])"]
-    minor = int(subprocess.run(ask, capture_output=True, text=True, check=True).stdout)
-    done = subprocess.run(
-        [python, "-Es", "-m", "async_cost.workflow", "tool", "true"], cwd=ROOT, capture_output=True, text=True
-    )
+    minor = int(ran(python, "-c", "import sys; print(sys.version_info[1])").stdout)
+    done = ran(python, *TOOL[1:], "true")
     if entry.OLDEST <= minor <= entry.NEWEST:
         assert done.returncode == 0, done.stderr
     else:
@@ -101,9 +103,8 @@ def test_a_python_that_is_too_old_or_too_new_is_refused(monkeypatch, minor):
     this = SimpleNamespace(executable="/bin/python3", version=f"3.{minor}.1 (main)", version_info=(3, minor, 1))
     monkeypatch.setattr(entry, "sys", this)
     monkeypatch.setattr(entry, "works", lambda name: name == "python3.12")
-    assert entry.refusal() == (
-        f"/bin/python3 is Python 3.{minor}.1, and this needs 3.11 to 3.13; you have one: make PYTHON=python3.12 ..."
-    )
+    needs = "and this needs 3.11 to 3.13; you have one: make PYTHON=python3.12 ..."
+    assert entry.refusal() == f"/bin/python3 is Python 3.{minor}.1, {needs}"
 
 
 def test_a_python_without_what_installs_packages_is_told_what_to_install(monkeypatch):
@@ -121,9 +122,8 @@ def test_an_old_python_can_read_the_check():
 
 def test_the_makefile_asks_nothing_of_make_that_only_gnu_make_does():
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert not re.findall(
-        r"(?<!\$)\$\(\w+ .*|^(?:ifdef|ifeq|ifneq|include|export|define)\b.*|.*:=.*", text, re.MULTILINE
-    )
+    gnu = r"(?<!\$)\$\(\w+ .*|^(?:ifdef|ifeq|ifneq|include|export|define)\b.*|.*:=.*"
+    assert not re.findall(gnu, text, re.MULTILINE)
 
 
 @pytest.mark.parametrize("make", [*filter(shutil.which, ("make", "bmake", "gmake"))])
@@ -158,12 +158,9 @@ def test_each_make_passes_on_what_it_is_given(tmp_path, make):
     assert swept.split("\n") == [f"measure|{options}1.95.0", f"report|{options}nightly", ""]
     assert given("sweep", "RUSTC=1.95.0 absent").stdout.startswith("absent is not installed")
     assert words("fleet") == ["fleet", "fleet/config.yaml"]
-    for incomplete, says in (
-        (["compare", "A=x"], "needs a second run"),
-        (["contribute"], "needs a run"),
-        (["sweep"], "needs compilers"),
-    ):
-        done = given(*incomplete)
+    lacking = {"compare A=x": "needs a second run", "contribute": "needs a run", "sweep": "needs compilers"}
+    for incomplete, says in lacking.items():
+        done = given(*incomplete.split())
         assert done.returncode and says in done.stdout + done.stderr
 
 

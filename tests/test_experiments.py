@@ -58,7 +58,7 @@ def record(**changes) -> dict:
 def page(tmp_path_factory):
     """The variables of the page on trust after it has read a folder of results, or `none`."""
     root = tmp_path_factory.mktemp("page")
-    run = make_run(root, rounds=4, work=False)
+    run = make_run(root, rounds=4)
 
     def read(results) -> dict:
         code = [cell for cell in json.loads(analysis("trust").read_bytes())["cells"] if cell["cell_type"] == "code"]
@@ -94,7 +94,7 @@ def of(found, name, **key) -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def sittings(tmp_path_factory):
     truth = {(name, OFF): ratio for name, ratio in {"nonbox": 3.0, "box": 3.3, "large+box": 4.0}.items()}
-    how = {"controls": {OFF: 1.0}, "work": False, "rounds": 12, "episodes": 6, "between": 0.01, "hour": 0.01}
+    how = {"controls": {OFF: 1.0}, "rounds": 12, "episodes": 6, "between": 0.01, "hour": 0.01}
     return load_run(make_series(tmp_path_factory.mktemp("sittings"), 4, truth=truth, **how)[0])
 
 
@@ -189,13 +189,8 @@ def test_estimates_are_read_from_what_criterion_prints():
 
 def test_the_copies_of_the_notebook_differ_in_their_settings_alone():
     plain, debug = (experiments.notebook(7, 3, like_bench) for like_bench in (True, False))
-    changed = [
-        (one.source, other.source)
-        for one, other in zip(plain.cells, debug.cells, strict=True)
-        if one.source != other.source
-    ]
-    assert len(changed) == 1
-    one, other = changed[0]
+    both = [(one.source, other.source) for one, other in zip(plain.cells, debug.cells, strict=True)]
+    ((one, other),) = (pair for pair in both if pair[0] != pair[1])
     assert "CARGO_PROFILE_DEV_OPT_LEVEL=3" in one and "build_env" not in other
     assert other.splitlines() == [line for line in one.splitlines() if not line.startswith(":build_env")]
     assert any("rounds: 7, episodes: 3" in cell.source for cell in plain.cells)
@@ -224,9 +219,8 @@ def test_a_tiny_measurement_without_the_kernel_is_whole(tmp_path, monkeypatch, p
 
 def test_the_lock_of_tango_bench_names_the_crates_of_the_workspace():
     """Else it could not be built, or would measure another program."""
-    mine, ours = (
-        tomllib.loads((folder / "Cargo.lock").read_text())["package"] for folder in (experiments.TANGO.parent, ROOT)
-    )
+    locks = (folder / "Cargo.lock" for folder in (experiments.TANGO.parent, ROOT))
+    mine, ours = (tomllib.loads(lock.read_text())["package"] for lock in locks)
     versions = {package["name"]: package["version"] for package in mine}
     for crate in ("harness", "zero-cost/loop"):
         manifest = tomllib.loads((ROOT / "rust-kernels" / crate / "Cargo.toml").read_text())

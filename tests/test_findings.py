@@ -20,7 +20,7 @@ from async_cost.runs.judged import REGIONS, findings_of_today
 from async_cost.statistics.effects import Effect
 from async_cost.statistics.interval import quantile
 from async_cost.statistics.statement import Outcome, departure, region
-from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, Study, make_run, reversed_truth
+from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, REVERSED, Study, make_run
 
 about, all_of, between, cheapest, exactly = ac.about, ac.all_of, ac.between, ac.cheapest, ac.exactly
 faster, less, more, most_of, none_of = ac.faster, ac.less, ac.more, ac.most_of, ac.none_of
@@ -40,7 +40,7 @@ def said(of, word, **more_said):
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory) -> Judge:
     folder = tmp_path_factory.mktemp("runs")
-    return Judge(load_run(make_run(folder, rounds=30, noise=0.002, work=False, seed=5)))
+    return Judge(load_run(make_run(folder, rounds=30, noise=0.002, seed=5)))
 
 
 # -- operands ------------------------------------------------------------------------------------------------
@@ -76,10 +76,8 @@ def test_groups_hold_no_controls_and_one_load_a_pair():
     everything = pairs("zero-cost")
     assert not any(words.CONTROL in one.name for one in everything)
     assert all(one.key[2] == one.baseline[2] for one in everything)
-    assert [one.name for one in pairs("zero-cost", baseline="manual", parameter=OFF, only=["box", "nonbox"])] == [
-        "box",
-        "nonbox",
-    ]
+    some = pairs("zero-cost", baseline="manual", parameter=OFF, only=["box", "nonbox"])
+    assert [one.name for one in some] == ["box", "nonbox"]
 
 
 # -- words ---------------------------------------------------------------------------------------------------
@@ -202,10 +200,8 @@ def test_cases_are_called_by_their_bench_where_they_differ_in_it(tmp_path):
 
 def test_ratios_of_two_programs_are_compared_though_they_share_no_round(tmp_path):
     """And each operand is that of its own study: both have the same keys."""
-    ours, other = (
-        pair(study, "tokio", "nio", bench="spawn_blocking/spawn_blocking/concurrency/1")
-        for study in ("runtimes", "runtimes-std-mutex")
-    )
+    bench = "spawn_blocking/spawn_blocking/concurrency/1"
+    ours, other = (pair(study, "tokio", "nio", bench=bench) for study in ("runtimes", "runtimes-std-mutex"))
     made = {
         one.study: Study({one.key: time, one.baseline: 1e4}, [(one.key, one.baseline, "")])
         for one, time in ((ours, 1.5e4), (other, 3e4))
@@ -221,9 +217,7 @@ def test_ratios_of_two_programs_are_compared_though_they_share_no_round(tmp_path
 
 
 def test_several_cases_need_intervals_that_hold_together(judge):
-    alone, among = (
-        judge(said(of, all_of(slower) if of is DESIGNS.ratio else slower)) for of in (FREE.ratio, DESIGNS.ratio)
-    )
+    alone, among = judge(said(FREE.ratio, slower)), judge(said(DESIGNS.ratio, all_of(slower)))
     one, other = alone.weighed, among.each[0]
     assert one.case == other.case and one.effect == other.effect
     wider = math.log(other.high / other.low) / math.log(one.high / one.low)
@@ -232,20 +226,16 @@ def test_several_cases_need_intervals_that_hold_together(judge):
 
 
 def test_the_reverse_of_a_truth_turns_the_finding(tmp_path):
-    turned = Judge(load_run(make_run(tmp_path, reversed_truth(), rounds=30, noise=0.002, work=False, seed=5)))
+    turned = Judge(load_run(make_run(tmp_path, REVERSED, rounds=30, noise=0.002, seed=5)))
     result = turned(said(FREE.ratio, slower, because="So avoid it."))
-    assert result.outcome is NOT
-    assert (
-        shown.marked(result)[0] == "✗"
-        and "the reverse" in shown.markdown(result)
-        and "avoid" not in shown.markdown(result)
-    )
+    text, sign = shown.markdown(result), shown.marked(result)[0]
+    assert result.outcome is NOT and sign == "✗" and "the reverse" in text and "avoid" not in text
     assert "<details>" in shown.html(result) and "avoid" in shown.html(result)
 
 
 @pytest.mark.parametrize("options", [{"profile": "quick"}, {"controls": {OFF: 1.05, ON: 1.0}}])
 def test_a_run_or_a_group_that_is_no_evidence_shows_numbers_and_judges_nothing(tmp_path, options):
-    run = load_run(make_run(tmp_path, rounds=30, work=False, seed=5, **options))
+    run = load_run(make_run(tmp_path, rounds=30, seed=5, **options))
     result = Judge(run)(said(FREE.ratio, slower))
     assert shown.marked(result)[0] == "·" and "Not judged" in shown.markdown(result)
     assert words.number(result.weighed.effect, 0.05)[:3] in shown.markdown(result)
@@ -295,9 +285,8 @@ def test_a_ratio_to_a_published_one_is_divided_wherever_it_is_shown(judge):
 def test_every_value_of_a_unit_of_work_is_divided_by_its_number(judge):
     """Totals of an iteration would be 256 times as large."""
     run = judge.run
-    whole = dict(
-        run.counts("zero-cost").filter(counter="instructions", parameter=OFF).select("variant", "value").rows()
-    )
+    counted = run.counts("zero-cost").filter(counter="instructions", parameter=OFF)
+    whole = dict(counted.select("variant", "value").rows())
     result = judge(said(FREE.counted("instructions").added, more))
     assert result.weighed.effect == pytest.approx((whole["nonbox"] - whole["manual"]) / REQUESTS)
     counts = Reading(run).counts
@@ -316,14 +305,13 @@ def test_both_sides_are_for_one_unit_of_their_own_work(tmp_path):
         counts={few: {"units": 10}, many: {"units": 200}},
         metrics={few: {"cpu_ns": 3000.0}, many: {"cpu_ns": 60_000.0}},
     )
-    run = load_run(make_run(tmp_path, None, others={"spawn-apis": study}, rounds=30, noise=0.002, work=False))
+    run = load_run(make_run(tmp_path, None, others={"spawn-apis": study}, rounds=30, noise=0.002))
     both = Pair("spawn-apis", few, many, "spawn")
     effects = Judge(run).effects
     assert effects(both.metric("cpu_ns").ratio)[0].value == pytest.approx(1, rel=0.02)
     assert abs(effects(both.metric("cpu_ns").added)[0].value) < 10
-    assert effects(both.break_even(0.5))[0].value == pytest.approx(-0.1, abs=0.05), (
-        "nothing is added: less than no work"
-    )
+    # Nothing is added: less than no work.
+    assert effects(both.break_even(0.5))[0].value == pytest.approx(-0.1, abs=0.05)
 
 
 @pytest.mark.parametrize("of", [all_of(slower), most_of(slower), none_of(faster)])

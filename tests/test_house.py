@@ -18,9 +18,8 @@ def imports(file: Path, modules: set[str]) -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {
-                name.name.removeprefix("async_cost.") for name in node.names if name.name.startswith("async_cost.")
-            }
+            ours = [name.name for name in node.names if name.name.startswith("async_cost.")]
+            found |= {name.removeprefix("async_cost.") for name in ours}
         elif isinstance(node, ast.ImportFrom) and node.level:
             pytest.fail(f"{file.name}, line {node.lineno}: import by the full name, `from async_cost.` and so on")
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("async_cost"):

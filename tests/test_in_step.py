@@ -17,10 +17,8 @@ RUST = [path for path in NOTEBOOKS if path.name != "analysis.ipynb"]
 #: The one that only glances, and is no study.
 FIRST = ROOT / "notebooks" / "start-here.ipynb"
 #: Items at the left margin of a cell, after the words that may stand before them.
-ITEM = re.compile(
-    r'^(?:pub(?:\([a-z]+\))? )?(?:(?:async|const|unsafe|extern "") )*(fn|struct|enum|trait|const|static|type) (\w+)',
-    re.M,
-)
+BEFORE = r'^(?:pub(?:\([a-z]+\))? )?(?:(?:async|const|unsafe|extern "") )*'
+ITEM = re.compile(rf"{BEFORE}(fn|struct|enum|trait|const|static|type) (\w+)", re.MULTILINE)
 #: Names that mean something else before the notebook defines them: an attribute, a library's type, a variant, an
 #: argument.
 ELSEWHERE = {"inline", "JoinHandle", "Remote", "AsyncStd", "serve"}
@@ -95,16 +93,10 @@ def test_no_cell_uses_an_item_that_only_a_later_one_defines(notebook):
             defined.setdefault(name, (number, kind))
     assert len(defined) > 3, "hardly an item was found: this test would prove nothing"
     for name, (later, kind) in defined.items():
-        call, mention = (
-            rf"(?<![\w.:'])(?<!fn ){name}(?:::<[^>]*>)?\(",
-            rf"(?<![\w.:'])(?<!type ){name}\b(?! *[,:=](?!:)| as )",
-        )
-        used = re.compile(call if kind == "fn" else mention)
-        for cell in cells[:later]:
-            found = used.search(cell)
-            assert not found or name in ELSEWHERE, (
-                f"{study(notebook)}: {name} is defined after this cell, which uses it:\n{cell}"
-            )
+        call, mention = rf"(?<!fn ){name}(?:::<[^>]*>)?\(", rf"(?<!type ){name}\b(?! *[,:=](?!:)| as )"
+        used = re.compile(rf"(?<![\w.:']){call if kind == 'fn' else mention}")
+        users = [cell for cell in cells[:later] if used.search(cell) and name not in ELSEWHERE]
+        assert not users, f"{study(notebook)}: {name} is defined after this cell, which uses it:\n{users[0]}"
 
 
 @pytest.mark.parametrize("notebook", sorted(ROOT.glob("notebooks/**/*.ipynb")), ids=study)

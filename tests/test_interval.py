@@ -30,9 +30,8 @@ def test_the_interval_of_one_sitting_is_that_of_the_medians_of_processes():
 
 def test_with_few_processes_rounds_alone_bound_the_median():
     values = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0]]
-    few, one = (
-        estimated(frame(some)).drop("episodes") for some in (values, [[one for some in values for one in some]])
-    )
+    together = [[one for some in values for one in some]]
+    few, one = (estimated(frame(some)).drop("episodes") for some in (values, together))
     assert few.equals(one) and few.row(0)[1:4] == (4.0, 1.0, 7.0)
     assert quantile(few["freedom"].item()) == pytest.approx(1.959964)
 

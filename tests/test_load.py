@@ -14,6 +14,8 @@ from async_cost.paths import repository_root, shown
 from async_cost.runs import reader
 from async_cost.runs.comparisons import DATA
 from async_cost.runs.find import choose_run, find_runs, load_run, open_run, reference
+from async_cost.runs.record import read_record
+from async_cost.runs.run import open_sitting
 from async_cost.testing.made_up_runs import OFF, ZERO_COST, change_record, changed, make_run
 
 STUDY = "zero-cost"
@@ -23,9 +25,9 @@ TIME, COUNTS, INFO = "zero-cost.time.csv", "zero-cost.counts.csv", "run.json"
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
-    """A small run in which nothing is wrong."""
-    truth = {("nonbox", OFF): 3.0}
-    return make_run(tmp_path_factory.mktemp("whole"), truth, controls={OFF: 1}, rounds=3, samples=2, work=False)
+    """A small run of two studies in which nothing is wrong."""
+    how = {"controls": {OFF: 1}, "rounds": 3, "samples": 2}
+    return make_run(tmp_path_factory.mktemp("whole"), {("nonbox", OFF): 3.0}, ladder={}, **how)
 
 
 @pytest.fixture
@@ -111,7 +113,7 @@ def test_the_newest_finished_run_is_read_or_the_one_that_the_environment_names(t
     committed = f"data/runs/{reference()}"
     monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
     for name in ("20260101T000000Z", "20270101T000000Z"):
-        make_run(tmp_path, {}, rounds=2, work=False, name=name)
+        make_run(tmp_path, {}, rounds=2, name=name)
     (tmp_path / ".partial" / "20280101T000000Z").mkdir(parents=True)
     newest, old = find_runs()
     assert [newest.name, old.name] == ["20270101T000000Z", "20260101T000000Z"]
@@ -124,8 +126,8 @@ def test_the_newest_finished_run_is_read_or_the_one_that_the_environment_names(t
 
 def test_a_damaged_newest_run_is_not_passed_over(tmp_path, monkeypatch):
     monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
-    make_run(tmp_path, {}, rounds=2, work=False)
-    newest = make_run(tmp_path, {}, rounds=2, work=False, name="20270101T000000Z")
+    make_run(tmp_path, {}, rounds=2)
+    newest = make_run(tmp_path, {}, rounds=2, name="20270101T000000Z")
     (newest / TIME).unlink()
     with pytest.raises(DataError, match="20270101T000000Z"):
         choose_run(STUDY).time(STUDY)
@@ -135,7 +137,7 @@ def test_a_damaged_newest_run_is_not_passed_over(tmp_path, monkeypatch):
 
 
 def test_only_what_is_asked_for_is_opened(tmp_path):
-    run = make_run(tmp_path, ladder={}, rounds=2, work=False)
+    run = make_run(tmp_path, ladder={}, rounds=2)
     for table in ("ladder.time.csv", "ladder.counts.csv", "zero-cost.counts.csv"):
         (run / table).write_text("torn")
     assert not open_run(run).time(STUDY).is_empty()
@@ -158,7 +160,7 @@ def test_an_honest_table_is_split_the_quick_way(tmp_path, monkeypatch):
     monkeypatch.setattr(reader, "_split", refuse)
     load_run(make_run(tmp_path, rounds=3, compress=True))
     for folder in find_runs():
-        load_run(folder)
+        open_sitting(folder).checked()  # `load_run` reads all sittings of its series
 
 
 def test_no_run_at_all_says_how_to_get_one(tmp_path, monkeypatch):
@@ -241,12 +243,7 @@ TABLES = {
     "too few cells": (cell(5, "study", "zero-cost\nzero-cost"), 5, None, "1 cells"),
     "a quote that never closes": (cell(4, "study", '"zero-cost'), None, None, "not a CSV row"),
     "text behind a quoted cell": (cell(4, "study", '"zero"-cost'), 4, None, "not a CSV row"),
-    "an unknown column": (
-        each_line(lambda number, line: f"{line},{'note' if number == 1 else 'x'}"),
-        1,
-        "'note'",
-        "unknown column",
-    ),
+    "an unknown column": (each_line(lambda _, line: f"{line},note"), 1, "'note'", "unknown column"),
     "a missing column": (each_line(lambda _, line: line.rpartition(",")[0]), 1, "elapsed_ns", "is missing"),
     "a column twice": (each_line(lambda _, line: f"{line},{line.rpartition(',')[2]}"), 1, None, "twice"),
     "another unit": (replaced("elapsed_ns", "elapsed_us"), 1, "'elapsed_us'", "wrong unit"),
@@ -291,7 +288,7 @@ def test_a_damaged_count_is_refused(run):
     ],
 )
 def test_times_that_do_not_add_up_to_how_long_the_study_took_are_refused(tmp_path, wrong):
-    run = make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=500, samples=10, work=False)
+    run = make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=500, samples=10)
     load_run(run)
     edit(run / TIME, each_line(lambda number, line: line if number == 1 else ",".join(wrong(line.split(",")))))
     error = refused(run)
@@ -300,17 +297,14 @@ def test_times_that_do_not_add_up_to_how_long_the_study_took_are_refused(tmp_pat
 
 
 def test_an_episode_that_was_stopped_for_an_hour_loses_nothing(tmp_path):
-    run = make_run(tmp_path, rounds=20, samples=10, work=False, episodes=4)
+    run = make_run(tmp_path, rounds=20, samples=10, episodes=4)
     load_run(change_record(run, {f"{STUDY_FIELD}.episodes.0.ended": "2026-01-01T23:00:01Z"}))
 
 
 #: What is wrong with run.json: fields with values that are refused, and some words of the message.
 FIELDS = {
     "machine.name": (["a/b", "..", "", "-x", "../../etc", "<b>x</b>", "a b", "Ünï", "a\x00b"], ""),
-    "run_id": (
-        ["made-up/../x", "made-up", "made-up/20260101", "../20260101T000000Z", "made-up/20260101T000000Z\n"],
-        "",
-    ),
+    "run_id": (["made-up/../x", "made-up", "made-up/2026", "../20260101T000000Z", "made-up/20260101T000000Z\n"], ""),
     "schema_version": ([5, 2, 0, "1", None, True], "this package reads 4. Use the revision"),
     "profile": (["fast"], "is none of"),
     "origin": (["elsewhere"], "is none of"),
@@ -343,7 +337,6 @@ TEXTS = {
     **{text[:30]: (lambda _, text=text: text, "") for text in ("[]", "null", '{"schema_version": NaN}', "[" * 100_000)},
     "a field twice": (replaced('"origin":', '"origin": "native", "origin":'), "twice"),
     "no number": (replaced('"load_before": [\n', '"load_before": [\nNaN,\n'), "NaN is not a number"),
-    "an owner": (record("machine.owner", "somebody"), "owner"),
     "fewer rounds": (record(f"{STUDY_FIELD}.rounds", 2), "round 2 in a run of 2 rounds"),
     **{name: (replaced('"zero-cost": {', f'"{name}": {{'), "not a study") for name in ("../z", "Zero", "a b", "<b>")},
 }
@@ -356,9 +349,52 @@ def test_a_damaged_record_is_refused(run, damage):
     assert says in refused(run).problem
 
 
-def test_a_field_that_is_missing_is_named(run):
+#: A field that no decoder of run.json takes: its name, what it holds, where the error is, and what is said.
+DECODED = [
+    ("machine.logical_cores", "two", "machine.logical_cores", "Expected a whole number or null, got text"),
+    ("machine.logical_cores", True, "machine.logical_cores", "Expected a whole number or null, got true or false"),
+    ("machine.logical_cores", -1, "machine.logical_cores", "Expected a whole number >= 0"),
+    ("machine.caches.0.bytes", 2**63, "machine.caches[0].bytes", f"Expected a whole number <= {2**63 - 1}"),
+    ("machine.caches", {}, "machine.caches", "Expected a list or null, got an object"),
+    ("machine.owner", "me", "machine.'owner'", "unknown field 'owner'"),
+    ("crates.slab", 4, "crates", "Expected text or a list, got a whole number"),
+    ("git", [], "git", "Expected an object or null, got a list"),
+    ("studies.ladder.rounds", 1.5, "studies.ladder.rounds", "Expected a whole number, got a number"),
+    ("studies.ladder.groups.", "1 %", "studies.ladder.groups", "Expected a number, got text"),
+    ("studies.ladder.groups.", 1.0, "studies.ladder.groups", "is not a share between 0 and 1"),
+    ("studies.ladder.samples", 10**6 + 1, "studies.ladder.samples", "Expected a whole number <= 1000000"),
+    ("studies.ladder", [], "studies.ladder", "Expected an object, got a list"),
+    ("studies.ladder.load_after", [1, 10**400], "studies.ladder.load_after[1]", "Number out of range"),
+    ("studies.ladder.comparisons", None, "studies.ladder.comparisons", "Expected a list, got null"),
+    ("studies.ladder.failed", [{"bench": ""}], "studies.ladder.failed[0].variant", "the field is missing"),
+    ("studies.ladder.controls", ["a\nb"], "studies.ladder.controls[0]", "holds control characters"),
+    ("machine.a\tb", 1, "machine", "holds control characters"),
+    ("a`b", 1, None, "the name of a field holds a backquote"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "column", "problem"), DECODED)
+def test_what_no_decoder_takes_is_said_in_our_words_with_its_field(run, field, value, column, problem):
+    error = refused(change_record(run, {field: value}))
+    assert error.column == column and problem in error.problem
+
+
+def test_a_field_that_is_missing_or_has_the_name_of_a_place_is_named(run):
     edit(run / INFO, without('"kernel"'))
     assert refused(run).column == "machine.kernel"
+    edit(run / INFO, replaced('"origin":', '"owner - at $.x": "me", "origin":'))
+    assert refused(run).column == "'owner - at $.x'"
+
+
+def test_the_line_where_json_is_torn_is_named(run):
+    edit(run / INFO, lambda text: '{"schema_version": 2,\n"run_id":\n')
+    assert "run.json, line 3: torn or invalid JSON" in str(refused(run))
+
+
+def test_a_record_is_no_run_yet(run):
+    """What experiments measure has a profile of its own and may be compiled for debugging."""
+    change_record(run, {"profile": "test", "codegen.opt_level": 0})
+    assert refused(run).column == "profile" and read_record(run / INFO).codegen.opt_level == 0
 
 
 def test_a_run_in_another_place_or_without_a_record_is_refused(run):

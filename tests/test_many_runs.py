@@ -11,14 +11,14 @@ from async_cost.machines.many import chosen_folders, read_many
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.measured import Measured
-from async_cost.testing.made_up_runs import LADDER, OFF, change_record, copy_of, make_run, reversed_truth
+from async_cost.testing.made_up_runs import LADDER, OFF, REVERSED, change_record, copy_of, make_run
 
 #: Enough that every kind of damage comes some twenty times, at other places each time.
 HOSTILE = 1000
 NEW_YEAR = "2026-01-01T00:00:00Z"
 #: An episode that took no time.
 AT_ONCE = {"first_round": 0, "started": NEW_YEAR, "ended": NEW_YEAR, "layout": None}
-SMALL = {"rounds": 4, "samples": 2, "work": False}
+SMALL = {"rounds": 4, "samples": 2}
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def honest(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("honest")
     make_run(root, machine="alpha", ladder=LADDER, rounds=60)
     make_run(root, machine="beta", rounds=60, seed=9, compress=True)
-    make_run(root, reversed_truth(), machine="gamma", rounds=60, seed=10, failed=[("box", OFF)])
+    make_run(root, REVERSED, machine="gamma", rounds=60, seed=10, failed=[("box", OFF)])
     return root
 
 
@@ -45,8 +45,8 @@ def test_many_runs_say_what_each_says_alone(honest):
 
 
 def test_a_run_without_comparisons_stands_beside_the_others(tmp_path):
-    make_run(tmp_path, machine="alpha", rounds=6, work=False)
-    empty = make_run(tmp_path, machine="beta", rounds=6, seed=9, work=False)
+    make_run(tmp_path, machine="alpha", rounds=6)
+    empty = make_run(tmp_path, machine="beta", rounds=6, seed=9)
     change_record(empty, {"studies.zero-cost.comparisons": []})
     found = read_many(find_runs(tmp_path))
     assert found.aside.is_empty() and found.ratios["machine"].unique().to_list() == ["alpha"]

@@ -30,7 +30,7 @@ def linked(row: dict, turned: dict) -> str:
 
 @pytest.fixture(scope="module")
 def run(runs):
-    return make_run(runs / "notes", rounds=40, work=False, episodes=8, between=0.01)
+    return make_run(runs / "notes", rounds=40, episodes=8, between=0.01)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,5 @@
 """The pages about a run as a whole (replication, trust, prices) and about many runs (hardware), on runs whose truth is
-known, in good company and in bad.
+known, in good company and in bad: nothing that a stranger may send runs, and each damaged run is named as text.
 """
 
 import os
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from browsing import PHONE
+from browsing import DESKTOP, PHONE
+from hostile_runs import MARKUP, hostile_copies
 
 from async_cost.literature import replication
 from async_cost.literature.claims import load_claims
@@ -17,23 +18,21 @@ from async_cost.machines import hardware
 from async_cost.machines.many import read_many
 from async_cost.report import claims as frame
 from async_cost.report import notebook
-from async_cost.report.publish import publish
+from async_cost.report.publish import publish, publish_alone
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.statement import Outcome
-from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, make_run, reversed_truth
+from async_cost.testing.made_up_runs import LADDER, OFF, ON, REVERSED, ZERO_COST, make_run
 from async_cost.workflow.publishing import execute
 
-QUIET = {"rounds": 60, "noise": 0.005, "work": False}
+QUIET = {"rounds": 60, "noise": 0.005}
 LATER = {"started": "2026-01-02T00:00:00Z", "ended": "2026-01-02T00:30:00Z"}
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> slower"
 
 
-def page(room: str, run: Path, folder: Path, **environ: str) -> notebook.Page:
-    """The page of a room on a run, as it is published."""
-    (executed,) = execute(
-        [room], folder, {"ASYNC_COST_RUN": str(run), "ASYNC_COST_EXPERIMENTS": "none", **environ}, Path
-    )
-    return notebook.page_of(executed)
+def executed(room: str, run: Path, folder: Path, **environ: str) -> Path:
+    """The notebook of a room, executed on a run."""
+    (path,) = execute([room], folder, {"ASYNC_COST_RUN": str(run), "ASYNC_COST_EXPERIMENTS": "none"} | environ, Path)
+    return path
 
 
 def of_all(root: Path, report: Path | None = None, *compared: Path) -> notebook.Page:
@@ -43,7 +42,8 @@ def of_all(root: Path, report: Path | None = None, *compared: Path) -> notebook.
         for name, value in environ.items():
             patch.setenv(name, value)
         named = {"ASYNC_COST_COMPARE": os.pathsep.join(map(str, compared))} if compared else {}
-        return page("hardware", report or find_runs(root)[0], root / ".executed", **environ, **named)
+        run = report or find_runs(root)[0]
+        return notebook.page_of(executed("hardware", run, root / ".executed", **environ, **named))
 
 
 # -- claims --------------------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def of_all(root: Path, report: Path | None = None, *compared: Path) -> notebook.
 
 @pytest.fixture(scope="module")
 def effect(runs) -> Path:
-    return make_run(runs / "effect", ladder=LADDER, rounds=60, noise=0.002, work=False, seed=5)
+    return make_run(runs / "effect", ladder=LADDER, rounds=60, noise=0.002, seed=5)
 
 
 def test_every_claim_is_a_row_with_its_outcome_its_region_and_what_was_compared(effect):
@@ -65,33 +65,33 @@ def test_every_claim_is_a_row_with_its_outcome_its_region_and_what_was_compared(
     (row,) = rows.filter(claim="Z19").to_dicts()
     assert row["clean_outcome"] == "holds" and row["confound"] and "1." in row["clean"]
     (row,) = rows.filter(claim="Z12").to_dicts()
-    assert (
-        "manual / nonbox" in row["compared"]
-        and row["here"].startswith("0.2")
-        and row["region"].startswith("from 0.195")
-    )
+    assert "manual / nonbox" in row["compared"]
+    assert row["here"].startswith("0.2") and row["region"].startswith("from 0.195")
     assert rows.filter(claim="Z1")["here"].to_list() == ["257"]
 
 
-def test_the_page_on_claims_counts_them_and_turns_with_the_effects(runs, effect, tmp_path):
-    turned = make_run(runs / "reverse", reversed_truth(), ladder=LADDER, rounds=60, noise=0.002, work=False, seed=5)
-    answers = [page("replication", run, tmp_path / str(n)).answer for n, run in enumerate((effect, turned))]
+@pytest.fixture(scope="module")
+def claims(effect, runs) -> Path:
+    """The notebook on claims, executed on the usual effects."""
+    return executed("replication", effect, runs / "claims")
+
+
+def test_the_page_on_claims_counts_them_and_turns_with_the_effects(runs, claims, tmp_path):
+    turned = make_run(runs / "reverse", REVERSED, ladder=LADDER, rounds=60, noise=0.002, seed=5)
+    answers = [notebook.page_of(one).answer for one in (claims, executed("replication", turned, tmp_path))]
     holding = [int(re.search(r"<strong>(\d+) hold</strong>", answer)[1]) for answer in answers]
     assert holding[0] > holding[1] > 0
 
 
-def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, opened):
-    page("replication", effect, tmp_path / "executed")
-    content = nbformat.read(tmp_path / "executed" / "replication.ipynb", as_version=4)
+def test_a_hostile_statement_is_shown_and_not_run(effect, claims, tmp_path, opened):
+    content = nbformat.read(claims, as_version=4)
     for cell in content.cells:
         for output in cell.get("outputs", []):
             if "text/html" in output.get("data", {}):
                 html = output["data"]["text/html"]
                 output["data"]["text/html"] = html.replace("One run of any variant", HOSTILE)
-    nbformat.write(content, tmp_path / "executed" / "replication.ipynb")
-    file = publish(
-        effect, [notebook.page_of(tmp_path / "executed" / "replication.ipynb")], tmp_path / "out", pdf=False
-    )[1]
+    nbformat.write(content, tmp_path / claims.name)
+    _, file = publish(effect, [notebook.page_of(tmp_path / claims.name)], tmp_path / "out", pdf=False)
     visit = opened(file, viewport=PHONE)
     tab = visit.page
     fold = tab.locator("details.fold").last
@@ -115,7 +115,8 @@ def test_the_page_on_trust_counts_refused_controls_and_lists_disturbances(runs, 
     changes = {"studies.zero-cost.load_before": [3.0, 3.0, 3.0], "studies.zero-cost.resumed": 1}
     troubled = make_run(runs / "troubled", ladder=LADDER, controls={OFF: 1.05, ON: 1.0}, changes=changes, **QUIET)
     honest = make_run(runs / "honest", ladder=LADDER, **QUIET)
-    bad, good = (page("trust", run, tmp_path / run.parents[1].name) for run in (troubled, honest))
+    pages = (executed("trust", run, tmp_path / run.parents[1].name) for run in (troubled, honest))
+    bad, good = map(notebook.page_of, pages)
     assert "<strong>1 of" in bad.answer and "concluded from their groups" in bad.answer
     assert "<strong>0 of" in good.answer and "no group of comparisons is refused" in good.answer
     assert "not idle before the run" in bad.body and "resumed once" in bad.body and "resumed once" not in good.body
@@ -148,8 +149,37 @@ def test_two_named_runs_stand_for_themselves(tmp_path):
 
 def test_hundreds_of_machines_fit_on_the_page(tmp_path):
     for number in range(200):
-        make_run(tmp_path, machine=f"m-{number}", seed=number, rounds=12, samples=2, noise=0.002, work=False)
+        make_run(tmp_path, machine=f"m-{number}", seed=number, rounds=12, samples=2, noise=0.002)
     assert re.search(r"on \d{3} machines", of_all(tmp_path).answer)
+
+
+@pytest.fixture(scope="module")
+def crowd(runs) -> tuple[Path, dict[str, str]]:
+    """The page that reads a thousand damaged and hostile runs, published, and what damaged each."""
+    honest = make_run(runs / "crowd", machine="alpha", rounds=8, samples=2)
+    kinds = hostile_copies(honest, 1000, seed=7)
+    (path,) = publish_alone(honest, of_all(runs / "crowd", honest), runs / "report", pdf=False)
+    return path, kinds
+
+
+def test_no_markup_of_a_stranger_runs(crowd, opened):
+    path, _ = crowd
+    visit = opened(path, viewport=DESKTOP, bypass_csp=True)  # the words are harmless even without the second lock
+    visit.wait_until_drawn()
+    visit.page.mouse.wheel(0, 100_000)
+    assert visit.page.evaluate("window.hacked") is None and visit.complaints == []
+    assert visit.page.locator("main iframe, main b[onmouseover], main svg[onload], main img[onerror]").count() == 0
+
+
+def test_every_stranger_is_named_with_a_reason(crowd, opened):
+    path, kinds = crowd
+    visit = opened(path, viewport=DESKTOP, java_script_enabled=False)
+    aside = visit.page.locator("details.fold", has_text="Folders that cannot be used")
+    aside.locator("summary").click()
+    rows = [row.split("\t", 1) for row in aside.locator("tbody tr").all_inner_texts()]
+    reasons = {run.strip(): reason for run, reason in rows}
+    assert all(len(reasons[run].split()) > 5 for run in kinds)
+    assert any(MARKUP[0][:30] in reason for reason in reasons.values()), "markup is shown as the text that it is"
 
 
 def test_a_machine_speaks_by_its_newest_evidence(tmp_path):
@@ -166,7 +196,7 @@ def test_the_change_between_two_runs_has_an_honest_interval(tmp_path):
     for seed in range(6):
         for day in (1, 2):
             name = f"2026010{day}T000000Z"
-            make_run(tmp_path, machine=f"m-{seed}", seed=100 * seed + day, name=name, noise=0.01, rounds=60, work=False)
+            make_run(tmp_path, machine=f"m-{seed}", seed=100 * seed + day, name=name, noise=0.01, rounds=60)
         runs = read_many(find_runs(tmp_path)).ratios.filter(machine=f"m-{seed}")
         days = (f"m-{seed}/20260101T000000Z", f"m-{seed}/20260102T000000Z")
         change = hardware.changes(runs, [(f"m-{seed}", *days)])

@@ -96,19 +96,19 @@ def test_crates_name_exact_versions(manifest):
 
 
 def test_the_lock_is_up_to_date_with_the_manifests():
-    subprocess.run(
-        ["cargo", "metadata", "--locked", "--format-version", "1"], cwd=ROOT, check=True, capture_output=True
-    )
+    command = ["cargo", "metadata", "--locked", "--format-version", "1"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+
+
+def tree(crate, shown):
+    """What a crate depends on, as cargo shows it."""
+    command = ["cargo", "tree", "--locked", "-e", "normal,build", "--no-dedupe", "--prefix", "none", "-f", shown]
+    listed = subprocess.run([*command, "-p", crate], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return {line.replace(" (proc-macro)", "") for line in listed.splitlines()}
 
 
 def test_what_all_studies_use_is_compiled_once():
     """The harness, and what it depends on, with the same features for each study."""
-
-    def tree(crate, shown):
-        command = ["cargo", "tree", "--locked", "-e", "normal,build", "--no-dedupe", "--prefix", "none", "-f", shown]
-        listed = subprocess.run([*command, "-p", crate], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-        return {line.replace(" (proc-macro)", "") for line in listed.splitlines()}
-
     shared = tree("harness", "{p}")
     used = [{line for line in tree(study, "{p}|{f}") if line.split("|")[0] in shared} for study in MEASURED]
     assert len(shared) > 10
@@ -120,18 +120,15 @@ def test_the_tokio_with_std_mutexes_lacks_nothing_but_parking_lot():
     """Each study is compiled alone, so that features of one do not reach another; all else is the same."""
 
     def of_tokio(study):
-        command = ["cargo", "tree", "--locked", "-e", "normal,build", "--prefix", "none", "-f", "{p}|{f}", "-p", study]
-        listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-        (features,) = {line.split("|")[1] for line in listed.splitlines() if line.startswith("tokio v")}
+        (features,) = {line.split("|")[1] for line in tree(study, "{p}|{f}") if line.startswith("tokio v")}
         return set(features.split(","))
 
     assert of_tokio("runtimes") - of_tokio("runtimes-std-mutex") == {"full", "parking_lot"}
     assert of_tokio("runtimes-std-mutex") < of_tokio("runtimes")
     folder = ROOT / "rust-kernels" / "runtimes"
-    mine, other = (
-        tomllib.loads((where / "Cargo.toml").read_text()) for where in (folder, folder / "std-mutex" / "suites")
-    )
-    assert (folder / "std-mutex" / "suites" / other["lib"]["path"]).resolve() == folder / mine["lib"]["path"]
+    suites = folder / "std-mutex" / "suites"
+    mine, other = (tomllib.loads((where / "Cargo.toml").read_text()) for where in (folder, suites))
+    assert (suites / other["lib"]["path"]).resolve() == folder / mine["lib"]["path"]
     wanted = [
         {name: use.get("version") if isinstance(use, dict) else use for name, use in one["dependencies"].items()}
         for one in (mine, other)

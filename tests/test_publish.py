@@ -55,6 +55,13 @@ def page_saying(folder: Path, *outputs) -> Page:
     return page_of(folder / "zero-cost.ipynb")
 
 
+def told(shown: str, name: str, statement: str, load: str = OFF) -> nbformat.NotebookNode:
+    """The output of a finding of that name."""
+    ratio = pair("zero-cost", "nonbox", "manual", load).ratio
+    one = finding("zero-cost", f"zero-cost-{name}", statement, ratio, slower)
+    return new_output("display_data", {"text/markdown": shown}, metadata={"finding": record(one)})
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory) -> Path:
     return publish_example(tmp_path_factory.mktemp("report"), profile="quick")
@@ -108,14 +115,8 @@ def test_the_front_page_gives_each_question_its_answer_and_page(report):
 
 
 def test_a_page_says_which_groups_are_not_judged_and_the_front_page_names_it(tmp_path):
-    run = make_run(tmp_path, rounds=30, work=False, controls={OFF: 1.05, ON: 1.0})
-    of = {
-        name: pair("zero-cost", "nonbox", "manual", parameter).ratio for name, parameter in (("off", OFF), ("on", ON))
-    }
-    said = [finding("zero-cost", f"zero-cost-{name}", "It is so.", ratio, slower) for name, ratio in of.items()]
-    outputs = [
-        new_output("display_data", {"text/markdown": "It is so."}, metadata={"finding": record(one)}) for one in said
-    ]
+    run = make_run(tmp_path, rounds=30, controls={OFF: 1.05, ON: 1.0})
+    outputs = [told("It is so.", name, "It is so.", load) for name, load in (("off", OFF), ("on", ON))]
     pages = publish.publish(run, [page_saying(tmp_path, *outputs)], tmp_path / "report", pdf=False)
     front, page = (file.read_text(encoding="utf-8") for file in pages)
     assert "Not judged:" in page and "differs from" in page
@@ -123,18 +124,9 @@ def test_a_page_says_which_groups_are_not_judged_and_the_front_page_names_it(tmp
 
 
 def test_the_front_page_lists_what_the_run_does_not_show(tmp_path):
-    ratio = pair("zero-cost", "nonbox", "manual", OFF).ratio
-    outputs = [
-        new_output(
-            "display_data",
-            {"text/markdown": f"{mark} it is so"},
-            metadata={
-                "finding": record(finding("zero-cost", f"zero-cost-{name}", f"It is {name} <b>.", ratio, slower))
-            },
-        )
-        for mark, name in (("✓", "held"), ("✗", "refuted"), ("?", "open"), ("·", "unjudged"))
-    ]
-    run = make_run(tmp_path, rounds=30, work=False)
+    marks = {"held": "✓", "refuted": "✗", "open": "?", "unjudged": "·"}
+    outputs = [told(f"{mark} it is so", name, f"It is {name} <b>.") for name, mark in marks.items()]
+    run = make_run(tmp_path, rounds=30)
     pages = publish.publish(run, [page_saying(tmp_path, *outputs)], tmp_path / "report", pdf=False)
     others = pages[0].read_text(encoding="utf-8").split("not shown in this run</h2>")[1].split("</ul>")[0]
     assert re.findall(r'<li>(.) <a href="zero-cost.html#finding-zero-cost-(\w+)">(.*?)</a>', others) == [
@@ -191,9 +183,8 @@ def test_every_local_link_leads_somewhere(report, html):
         if not target.startswith(("#", "https://example.org")):
             file, _, anchor = target.partition("#")
             assert (report / file).exists(), f"link to {target}, which is not there"
-            assert not anchor or f'id="{anchor}"' in (report / file).read_text(encoding="utf-8"), (
-                f"{target} leads nowhere"
-            )
+            there = not anchor or f'id="{anchor}"' in (report / file).read_text(encoding="utf-8")
+            assert there, f"{target} leads nowhere"
     assert (report / "data" / "zero-cost.time.csv").exists()
 
 
@@ -207,20 +198,15 @@ def test_pages_are_small_and_well_formed(html):
     assert all(b - a <= 1 for a, b in pairwise(levels)), f"a heading level is left out: {levels}"
 
 
-def test_a_chart_has_its_finding_as_text_and_code_is_folded(report):
+def test_a_chart_has_its_finding_as_text(report):
     page = Elements((report / "zero-cost.html").read_text(encoding="utf-8"))
-    labelled = [
-        a for a in page.all("div", "svg") if a.get("role") == "img" and a.get("aria-label", "").startswith(FINDING)
-    ]
-    assert len(labelled) == 3, "wide picture, narrow picture and live chart need the description"
-    folds = [a for a in page.all("details") if a.get("class") == "code"]
-    assert folds and all("open" not in a for a in folds)
+    labels = [a.get("aria-label", "") for a in page.all("div", "svg") if a.get("role") == "img"]
+    assert all(labels) and sum(label.startswith(FINDING) for label in labels) == 3, "wide, narrow and live"
 
 
 def test_tables_scroll_in_a_box_and_lose_their_own_style():
-    html = markup.safe_output(
-        {"text/html": "<style>td { color: red }</style><table style='width: 90em'><tr><td>1</td></tr></table>"}
-    )
+    table = "<style>td { color: red }</style><table style='width: 90em'><tr><td>1</td></tr></table>"
+    html = markup.safe_output({"text/html": table})
     assert html.startswith('<div class="table"')
     assert "color" not in html and "90em" not in html
 
@@ -256,9 +242,8 @@ def test_facts_that_no_machine_could_tell_are_unknown(tmp_path):
 
 def test_stored_charts_carry_both_forms_and_the_words():
     frame = pl.DataFrame({"round": [0, 1], "time": [1.0, 2.0]})
-    chart = charts.lines(
-        frame, x="round", y="time", x_title="round", y_title="time (log scale)", description="it drifts"
-    )
+    axes = {"x": "round", "y": "time", "x_title": "round", "y_title": "time (log scale)"}
+    chart = charts.lines(frame, **axes, description="it drifts")
     data, metadata = charts.mime_bundle(chart.to_dict())
     assert data[charts.VEGALITE_MIME]["description"] == "it drifts time: from 1.00 to 2.00."
     assert 'role="img" aria-label="it drifts time: from 1.00 to 2.00."' in data["image/svg+xml"]
@@ -297,16 +282,11 @@ def test_an_analysis_whose_studies_the_run_lacks_is_said_to_be_not_measured(tmp_
 
 
 def test_each_finding_has_a_card_that_leads_to_it(tmp_path):
-    run = make_run(tmp_path, rounds=30, work=False)
-    one = finding(
-        "zero-cost", "zero-cost-own", "It is <b>so</b>.", pair("zero-cost", "nonbox", "manual", OFF).ratio, slower
-    )
+    run, ratio = make_run(tmp_path, rounds=30), pair("zero-cost", "nonbox", "manual", OFF).ratio
+    one = finding("zero-cost", "zero-cost-own", "It is <b>so</b>.", ratio, slower)
     found = Judge(open_run(run))(one)
-    shown = new_output(
-        "display_data",
-        {"text/html": report_finding.html(found), "text/markdown": report_finding.markdown(found)},
-        metadata={"finding": record(one)},
-    )
+    texts = {"text/html": report_finding.html(found), "text/markdown": report_finding.markdown(found)}
+    shown = new_output("display_data", texts, metadata={"finding": record(one)})
     publish.publish(run, [page_saying(tmp_path, shown)], tmp_path / "report", pdf=False)
     (card,) = (tmp_path / "report" / "cards").iterdir()
     page = (tmp_path / "report" / "zero-cost.html").read_text(encoding="utf-8")

@@ -19,9 +19,8 @@ from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.statistics.measured import Measured
 from async_cost.workflow.toolchain import ROOT
 
-TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")[
-    :-1
-]
+LISTED = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True)
+TRACKED = LISTED.stdout.splitlines()
 PAGES = [name for name in TRACKED if name.endswith(".md")]
 #: Bytes that a committed run may take.
 RUN_LIMIT = 5_000_000
@@ -64,12 +63,9 @@ def test_no_crate_hides_tests_from_cargo():
     for name, package in packages().items():
         for target in (target for target in package["targets"] if "lib" in target["kind"]):
             code = Path(target["src_path"]).read_text(encoding="utf-8")
-            assert target["test"] or "#[test]" not in code, (
-                f"{name} has unit tests: delete `test = false` in Cargo.toml"
-            )
-            assert target["doctest"] or not re.search(
-                r"^\s*//[/!] ```(?!text)\w*$.*?^\s*//[/!] ```$", code, re.M | re.S
-            ), f"{name} has examples: delete `doctest = false` in Cargo.toml"
+            example = re.search(r"^\s*//[/!] ```(?!text)\w*$.*?^\s*//[/!] ```$", code, re.M | re.S)
+            for what, there in (("test", "#[test]" in code), ("doctest", example)):
+                assert target[what] or not there, f"{name} has what `{what} = false` hides: delete that in Cargo.toml"
 
 
 def test_every_variable_of_the_environment_is_documented_and_every_documented_one_exists():

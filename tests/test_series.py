@@ -17,7 +17,7 @@ from async_cost.testing.made_up_runs import OFF, change_record, make_run, make_s
 from async_cost.workflow.contribute import contribute
 
 STUDY = "zero-cost"
-HOW = {"truth": {("nonbox", OFF): 3.0, ("box", OFF): 3.3}, "controls": {OFF: 1.0}, "work": False}
+HOW = {"truth": {("nonbox", OFF): 3.0, ("box", OFF): 3.3}, "controls": {OFF: 1.0}}
 HOW |= {"rounds": 24, "episodes": 6, "between": 0.01, "hour": 0.02}
 
 
@@ -50,10 +50,8 @@ def test_the_table_covers_hours_that_one_sitting_does_not_know(three, tmp_path):
     alone = make_run(tmp_path, **HOW, drawn=True)
     only = table.make(load_run(alone)).frame
     assert only["omega2"].null_count() == only["next_low"].null_count() == only.height
-    assert (
-        covers(load_run(three[0]))
-        == "for the average link order and hour on this machine: a single build may lie further off"
-    )
+    average = "for the average link order and hour on this machine: a single build may lie further off"
+    assert covers(load_run(three[0])) == average
     assert covers(load_run(alone)).endswith("so may another hour") and not next_build(load_run(alone), STUDY)
     assert "built and measured anew, 95 %" in next_build(load_run(three[0]), STUDY)
     assert "neither another build nor another hour" in covers(load_run(make_run(tmp_path / "plain", **HOW)))
@@ -86,9 +84,8 @@ def test_a_series_is_one_run_among_many_and_is_contributed_whole(three, tmp_path
     shutil.copytree(three[0].parents[1], root)
     make_run(root, machine="other", **HOW)
     found = read_many(find_runs(root))
-    assert found.aside.is_empty() and sorted(found.runs["run"]) == [
-        f"{name}/20260101T000000Z" for name in ("made-up", "other")
-    ]
+    ids = [f"{name}/20260101T000000Z" for name in ("made-up", "other")]
+    assert found.aside.is_empty() and sorted(found.runs["run"]) == ids
     said = contribute(root / "made-up" / three[1].name, root)
     assert "72 rounds in 18 processes" in said and len(list(root.glob("made-up/*/*.time.csv.gz"))) == 3
 

@@ -13,7 +13,7 @@ from async_cost.runs.find import announced, load_run, not_as_announced
 from async_cost.runs.record import read_record
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.table import comparisons
-from async_cost.testing.made_up_runs import OFF, make_run, make_series
+from async_cost.testing.made_up_runs import OFF, change_record, changed, make_run, make_series
 from async_cost.workflow import episodes, sitting, toolchain
 from async_cost.workflow.commands import existing_run
 from async_cost.workflow.plan import Plan
@@ -59,20 +59,13 @@ def test_a_wait_ends_with_the_command(monkeypatch, tmp_path):
 def first(tmp_path, monkeypatch):
     """The run.json of a run of today's program and compiler, among all runs."""
     monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
-    monkeypatch.setattr(
-        "async_cost.workflow.plan._sources", lambda studies: SimpleNamespace(hexdigest=lambda: "5" * 64)
-    )
+    program = SimpleNamespace(hexdigest=lambda: "5" * 64)
+    monkeypatch.setattr("async_cost.workflow.plan._sources", lambda studies: program)
     monkeypatch.setattr("async_cost.workflow.plan._fingerprint", lambda studies, about: "-".join(about))
-    file = make_run(tmp_path, rounds=2, work=False) / "run.json"
-    document = json.loads(file.read_text())
-    document |= {
-        "program": "5" * 64,
-        "git": {"revision": "a1", "clean": True},
-        "command": 'make report PROFILE=quick STUDIES="zero-cost" ONLY="nonbox; box" NATIVE=1',
-    }
-    document["toolchain"]["rustc"] = toolchain.rustc_version()
-    file.write_text(json.dumps(document))
-    return file
+    run = make_run(tmp_path, rounds=2)
+    about = {"program": "5" * 64, "git": {"revision": "a1", "clean": True}}
+    about["command"] = 'make report PROFILE=quick STUDIES="zero-cost" ONLY="nonbox; box" NATIVE=1'
+    return change_record(run, about | {"toolchain.rustc": toolchain.rustc_version()}) / "run.json"
 
 
 def another(first) -> Plan:
@@ -141,18 +134,15 @@ def test_a_sitting_on_another_machine_is_refused_before_its_first_episode(first,
     plan = Plan("measure", "quick", ("zero-cost",), series=document)
     plan.partial = tmp_path / ".partial" / "x"
     plan.partial.mkdir(parents=True)
-    other = document | {
-        "machine": document["machine"] | {"cpu": "another"},
-        "studies": document["studies"] | {"new": {}},
-    }
-    (plan.partial / "run.json").write_text(json.dumps(other))
+    document = changed(json.loads(first.read_text()), {"machine.cpu": "another", "studies.new": {}})
+    (plan.partial / "run.json").write_text(json.dumps(document))
     with pytest.raises(StepFailed, match=re.escape("differ in the processor, the studies")):
         plan._measure(Progress(lambda seen: None, tmp_path / "log", tmp_path))
 
 
 def test_an_announcement_is_about_the_first_series_since_and_refuses_all_until_its_last_sitting(tmp_path, monkeypatch):
     monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
-    how = {"truth": {("nonbox", OFF): 3.0}, "controls": {OFF: 1.0}, "rounds": 12, "episodes": 6, "work": False}
+    how = {"truth": {("nonbox", OFF): 3.0}, "controls": {OFF: 1.0}, "rounds": 12, "episodes": 6}
     (tmp_path / "ANNOUNCED").write_text(
         "made-up thorough 9 20250101T000000Z\nmade-up standard 3 20251231T000000Z\nmade-up standard 9 20270101T000000Z\n"
     )

@@ -12,12 +12,13 @@ from async_cost.report.records import banner, errata, remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.find import load_run, open_run
 from async_cost.statistics import judge
+from async_cost.statistics.disturbance import conditions
 from async_cost.statistics.interval import RANKS, estimates, ranks
 from async_cost.statistics.judge import Trust, Verdict, verdict_column
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import lowest, trial_times
-from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, ZERO_COST, make_run, reversed_truth
+from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, REVERSED, ZERO_COST, Study, make_run
 from async_cost.words import PERCENT
 
 STUDY = "zero-cost"
@@ -50,10 +51,10 @@ def measured(run) -> dict[tuple[str, str], dict]:
 # -- recovery -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("truth", [ZERO_COST, reversed_truth()], ids=["effect", "reversed effect"])
+@pytest.mark.parametrize("truth", [ZERO_COST, REVERSED], ids=["effect", "reversed effect"])
 @pytest.mark.parametrize("drift", [1.0, 2.4])
 def test_the_truth_is_found_although_the_machine_drifts(tmp_path, truth, drift):
-    found = measured(make_run(tmp_path, truth, drift=drift, rounds=120, work=False, seed=3))
+    found = measured(make_run(tmp_path, truth, drift=drift, rounds=120, seed=3))
     inside = [found[key]["low"] <= ratio <= found[key]["high"] for key, ratio in truth.items()]
     near = [abs(found[key]["ratio"] / ratio - 1) < 0.015 for key, ratio in truth.items()]
     assert all(near)
@@ -75,9 +76,8 @@ def test_the_ranks_of_an_interval_are_the_narrowest_that_hold_the_median_often_e
 
 def test_the_interval_of_a_ratio_turned_round_is_the_interval_turned_round():
     trials = simple_trials(a=[10, 11, 12, 13, 14, 15, 16], b=[20, 25, 23, 22, 21, 26, 24])
-    one, other = (
-        estimates(between(trials, *pair), "log_ratio").row(0, named=True) for pair in (("a", "b"), ("b", "a"))
-    )
+    both = (between(trials, *pair) for pair in (("a", "b"), ("b", "a")))
+    one, other = (estimates(pairs, "log_ratio").row(0, named=True) for pairs in both)
     turned = [-other[name] for name in ("log_ratio", "high", "low")]
     assert [one[name] for name in ("log_ratio", "low", "high")] == pytest.approx(turned, rel=1e-12)
 
@@ -160,7 +160,7 @@ def test_one_round_has_no_interval():
 
 
 def test_an_interval_does_not_depend_on_what_else_is_asked_or_in_which_order(tmp_path):
-    found = beside(trials_of(make_run(tmp_path, rounds=30, work=False)), "manual")
+    found = beside(trials_of(make_run(tmp_path, rounds=30)), "manual")
     shuffled = found.sample(fraction=1, shuffle=True, seed=1)
     alone = estimates(shuffled.filter(variant="box", parameter=OFF))
     assert alone.equals(estimates(found).filter(variant="box", parameter=OFF))
@@ -180,7 +180,7 @@ def test_quartiles_enclose_the_middle_half():
 
 
 def test_added_time_is_for_one_request(tmp_path):
-    row = measured(make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=60, work=False))["nonbox", OFF]
+    row = measured(make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=60))["nonbox", OFF]
     assert row["added_low"] < 2 * 26_000 / REQUESTS < row["added_high"]
 
 
@@ -207,7 +207,7 @@ def test_the_interval_decides_the_word(low, high, word):
 
 @pytest.mark.parametrize(("ratio", "word"), [(1.05, "slower"), (0.95, "faster"), (1.0, "same"), (1.01, "undecided")])
 def test_a_made_up_truth_provokes_its_verdict(tmp_path, ratio, word):
-    run = make_run(tmp_path, {("nonbox", OFF): ratio}, controls={OFF: 1}, rounds=120, noise=0.01, work=False)
+    run = make_run(tmp_path, {("nonbox", OFF): ratio}, controls={OFF: 1}, rounds=120, noise=0.01)
     assert measured(run)["nonbox", OFF]["verdict"] == word
 
 
@@ -236,27 +236,12 @@ def judged_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def judged(tmp_path, **how) -> Trust:
-    return Measured(load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, **how)), STUDY).trust
+    return Measured(load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, **how)), STUDY).trust
 
 
 def test_an_honest_run_is_trusted(tmp_path):
     found = judged(tmp_path)
-    assert found.trusted
-    assert found.reasons == ()
-    assert found.controls["parameter"].to_list() == [OFF, ON]
-
-
-def test_a_control_that_misses_1_ends_all_trust(tmp_path):
-    found = judged(tmp_path, controls={OFF: 1.0, ON: 1.04})
-    assert not found.trusted
-    assert ["syscalls=on" in reason for reason in found.reasons] == [True]
-    assert "identical" in found.reasons[0]
-
-
-def test_a_control_that_is_known_imprecisely_refuses_nothing(tmp_path):
-    rows = pl.DataFrame([compared("manual (A/A)", "manual", low=0.9, high=1.2), compared("box", "manual")])
-    assert judged_rows(rows)["verdict"].to_list() == ["undecided", "same"]
-    assert judged(tmp_path, noise=0.2, rounds=40, seed=3).trusted
+    assert found.trusted and found.reasons == () and found.controls["parameter"].to_list() == [OFF, ON]
 
 
 def test_two_loads_are_compared_where_the_controls_of_both_hold():
@@ -316,14 +301,6 @@ def test_more_sittings_help_neither_at_a_border_nor_against_the_error_of_identic
     assert judge.in_sittings(needed(0.0105)).startswith("no number of sittings")
 
 
-def test_too_few_rounds_for_an_interval_have_no_word():
-    for rounds, doubt in ((5, "too few rounds"), (6, None)):
-        rows = pl.DataFrame([compared("manual (A/A)", "manual"), compared("box", "manual", rounds=rounds)])
-        found = judged_rows(rows)
-        assert found["doubt"].to_list() == [doubt] * 2
-        assert found["verdict"].is_null().all() == bool(doubt)
-
-
 def test_a_comparison_turned_round_is_its_mirror_image():
     row = compared("box", "manual", ratio=2.0, low=1.6, high=2.5) | {
         "q1": 1.8, "q3": 2.2222, "added_ns": 40.0, "added_low": 30.0, "added_high": 60.0, "change": "boxed", "smallest": 0.2,
@@ -341,13 +318,7 @@ def test_a_comparison_turned_round_is_its_mirror_image():
 
 
 def test_a_run_without_control_is_not_trusted(tmp_path):
-    found = judged(tmp_path, controls={})
-    assert found.reasons == ("the run has no A/A control",)
-
-
-def test_a_control_that_was_not_measured_is_not_trusted(tmp_path):
-    found = judged(tmp_path, failed=[("manual (A/A)", ON)])
-    assert "was not measured" in found.reasons[0]
+    assert judged(tmp_path, controls={}).reasons == ("the run has no A/A control",)
 
 
 def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
@@ -358,7 +329,7 @@ def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
         "machine.virtualisation": "kvm <b>",
         "git": {"revision": "0123abc", "clean": False},
     }
-    run = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, changes=changes, failed=[("nonbox", OFF)]))
+    run = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, changes=changes, failed=[("nonbox", OFF)]))
     text = " ".join(remarks(run, STUDY))
     assert Measured(run, STUDY).trust.trusted
     for word in (f"10.0{PERCENT}", "load 1.90", "kvm", "uncommitted changes", "made-up failure"):
@@ -371,13 +342,28 @@ def test_what_became_known_of_a_run_is_said_on_its_pages_and_of_no_other(tmp_pat
     for name, study, statement in known.select("run", "study", "statement").rows():
         run = open_run(repository_root() / "data" / "runs" / name)
         assert statement in remarks(run, study) and statement in banner(run, [study])[1], name
-    made = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False))
+    made = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}))
     assert not errata(made, STUDY) and banner(made, [STUDY])[1] == ""
 
 
 def test_the_break_of_a_resumed_run_is_not_taken_for_measuring_or_steal(tmp_path):
-    changes = {"studies.zero-cost.resumed": 1, "studies.zero-cost.steal_after_ms": 120_000}
-    run = make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, changes=changes)
-    said = " ".join(remarks(load_run(run), STUDY))
-    assert "resumed once" in said
-    assert "steal" not in said
+    interrupted = {"first_round": 0, "started": "2026-01-01T00:00:00Z", "ended": None, "layout": None}
+    changes = {"studies.zero-cost.resumed": 1, "studies.zero-cost.episodes": [interrupted]}
+    changes["studies.zero-cost.steal_after_ms"] = 120_000
+    run = load_run(make_run(tmp_path, rounds=4, changes=changes))
+    row = conditions(run).row(0, named=True)
+    assert (row["study"], row["resumed"], row["seconds"], row["steal"]) == (STUDY, 1, None, None)
+    said = " ".join(remarks(run, STUDY))
+    assert "resumed once" in said and "steal" not in said
+    honest = make_run(tmp_path / "whole", rounds=4, changes={"studies.zero-cost.steal_after_ms": 20})
+    row = conditions(load_run(honest)).row(0, named=True)
+    assert row["seconds"] == 1 and row["steal"] == pytest.approx(0.02 / 1 / 2)
+
+
+def test_interruptions_are_told_for_a_second_of_measured_time(tmp_path):
+    key = ("spawn", "tokio", "")
+    # One iteration takes 1 ms and is interrupted every second time.
+    noted = Study({key: 1e6}, comparisons=[], metrics={key: {"involuntary_switches": 0.5}})
+    found = conditions(load_run(make_run(tmp_path, others={"runtimes": noted}, rounds=30)))
+    told = dict(found.select("study", "interruptions").rows())
+    assert told["zero-cost"] is None and told["runtimes"] == pytest.approx(500, rel=0.1)

@@ -106,9 +106,8 @@ def test_a_step_waits_for_those_that_it_needs_and_for_no_other(tmp_path):
 
 def test_a_failure_stops_the_step_beside_it(tmp_path, capsys):
     pid = tmp_path / "pid"
-    broken = (
-        f"import pathlib, time\nwhile not pathlib.Path({str(pid)!r}).exists(): time.sleep(0.01)\nprint('why'); exit(3)"
-    )
+    wait = f"import pathlib, time\nwhile not pathlib.Path({str(pid)!r}).exists(): time.sleep(0.01)"
+    broken = f"{wait}\nprint('why'); exit(3)"
     steps = [
         python_step("waits", sleeper(pid), needs=()),
         python_step("broken", broken, needs=()),

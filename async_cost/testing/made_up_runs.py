@@ -3,15 +3,16 @@
 Tests use them to see whether the estimates find the truth and whether the words follow it, and whether pages are safe
 with what a stranger may send. To see what a notebook says about an effect or its reverse:
 
-    python -c 'from async_cost.testing.made_up_runs import *; make_run("/tmp/runs", reversed_truth(), ladder=LADDER)'
+    python -c 'from async_cost.testing.made_up_runs import *; make_run("/tmp/runs", REVERSED, ladder=LADDER)'
     ASYNC_COST_RUN=/tmp/runs/made-up/20260101T000000Z jupyter lab
 """
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,30 +36,21 @@ FEW = "live=3"
 BEST = "manual (best)"
 #: Requests served by one iteration of any study.
 REQUESTS = 256
-#: Steps of own work that zero-cost executes for each request.
-WORK_STEPS = (100, 300, 1000, 3000, 10_000)
-#: System calls of one iteration of zero-cost by load.
-SYSTEM_CALLS = {OFF: 0, ON: 2308}
-#: True time of `manual` for one iteration, and of one step of own work, in nanoseconds.
+#: True time of `manual` for one iteration, in nanoseconds.
 MANUAL_NS = {OFF: 26_000.0, ON: 500_000.0}
-STEP_NS = 1.0
 #: The same for `manual (best)` of the ladder, which is a faster loop.
 BEST_NS = 14_000.0
 
 HERE = Path(__file__).parent
 TRUTH = pl.read_csv(HERE / "truth.csv").rows_by_key("study", named=True)
 #: True ratios to `manual` unless a caller says otherwise: an effect of about the published size.
-ZERO_COST: dict[tuple[str, str], float] = {
-    (row["variant"], row["parameter"]): row["ratio"] for row in TRUTH["zero-cost"]
-}
+ZERO_COST = {(row["variant"], row["parameter"]): row["ratio"] for row in TRUTH["zero-cost"]}
 #: The same for the rungs of the ladder that claims, prices and headlines rest on, whose ratios are those to
 #: `manual (best)`, with instructions and allocations for a request.
-RUNGS: dict[str, tuple[float, int, int]] = {
-    row["variant"]: (row["ratio"], row["instructions"], row["allocations"]) for row in TRUTH["ladder"]
-}
-LADDER: dict[tuple[str, str], float] = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()}
-
-
+RUNGS = {row["variant"]: (row["ratio"], row["instructions"], row["allocations"]) for row in TRUTH["ladder"]}
+LADDER = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()}
+#: Every effect of zero-cost turned round: what was slower than `manual` is as much faster.
+REVERSED = {key: 1 / ratio for key, ratio in ZERO_COST.items()}
 #: bench, variant, parameter.
 Key = tuple[str, str, str]
 
@@ -86,11 +78,6 @@ class Study:
     kinds: Mapping[str, str] = field(default_factory=dict)
 
 
-def reversed_truth(truth: Mapping[tuple[str, str], float] = ZERO_COST) -> dict[tuple[str, str], float]:
-    """Every effect turned round: what was slower than `manual` is as much faster."""
-    return {key: 1 / ratio for key, ratio in truth.items()}
-
-
 def make_run(
     root: Path,
     truth: Mapping[tuple[str, str], float] | None = ZERO_COST,
@@ -102,7 +89,6 @@ def make_run(
     samples: int = 3,
     noise: float = 0.01,
     drift: float = 1.0,
-    work: bool = True,
     seed: int = 4,
     profile: str = "standard",
     name: str = "20260101T000000Z",
@@ -121,20 +107,18 @@ def make_run(
     `truth`, `ladder` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the
     A/A control by parameter (1 in an honest run; the loads of the other studies may be left out). `noise` is the
     relative standard deviation of a trial. `drift` is by what factor the machine slows down and recovers in the course
-    of the run. `work` adds the levels of own work, in which async adds to each request what it adds without. So many
-    processes, `episodes`, share the rounds; in each of them a key is off by a factor with the relative standard
-    deviation `between`, and in the whole run by one with that of `hour`; `drawn` gives each process a link order of its
-    own. `changes` are replaced fields of run.json, by dotted name.
+    of the run. So many processes, `episodes`, share the rounds; in each of them a key is off by a factor with the
+    relative standard deviation `between`, and in the whole run by one with that of `hour`; `drawn` gives each process a
+    link order of its own. `changes` are replaced fields of run.json, by dotted name.
     """
     controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
-    packed: dict[str, Any] = {"compression": "gzip"} if compress else {}
     studies: dict[str, Study] = {}
     if truth is not None:
         theirs = {load: ratio for load, ratio in controls.items() if load in (OFF, ON)}
-        levels = [(OFF, steps) for steps in WORK_STEPS] + [(ON, 5000)]
-        studies["zero-cost"] = _zero_cost("zero-cost", truth, theirs, levels if work else [], failed)
+        studies["zero-cost"] = _zero_cost(BASELINE, MANUAL_NS, truth, theirs, failed, _counts)
     if ladder is not None:
-        studies["ladder"] = _zero_cost("ladder", ladder, {FEW: controls.get(FEW, 1.0)}, [], failed)
+        theirs = {FEW: controls.get(FEW, 1.0)}
+        studies["ladder"] = _zero_cost(BEST, {FEW: BEST_NS}, ladder, theirs, failed, _counts_of_ladder)
     studies |= others or {}
     folder = Path(root) / machine / name
     folder.mkdir(parents=True)
@@ -147,27 +131,20 @@ def make_run(
     for number, (study, made) in enumerate(studies.items()):
         rng = np.random.default_rng(seed + number)
         moved = {key: ns * np.exp(rng_of_hour.normal(0, hour)) for key, ns in made.times.items()}
-        time = _sampled(study, moved, rounds, samples, noise, drift, between, firsts, rng)
-        time = _left(time, made)
-        tables = {"time": time, "counts": _rows(study, made.counts)}
+        time = _sampled(study, replace(made, times=moved), rounds, samples, noise, drift, between, firsts, rng)
+        counts = _values(made.counts, "counter", pl.Int64).select(pl.lit(study).alias("study"), pl.all())
+        tables = {"time": time, "counts": counts}
         if made.metrics:
-            tables["metrics"] = _metrics(time, made.metrics, noise, rng)
+            tables["metrics"] = _metrics(time, made, noise, rng)
         for lens, table in tables.items():
-            table.write_csv(folder / f"{study}.{lens}.csv{'.gz' if compress else ''}", **packed)
-        info["studies"][study] = usual | {
-            "baseline": made.baseline,
-            "controls": list(made.controls),
-            "comparisons": _declared(study, made),
-            "groups": dict(made.groups),
-            "kinds": dict.fromkeys(made.groups, KINDS[0]) | dict(made.kinds),
-            "seed": seed + number,
-            "rounds": rounds,
-            "samples": samples,
-            "failed": [dict(zip(KEY, key, strict=True)) | {"error": "made-up failure"} for key in made.failed],
-        }
-        lasted = _episodes(firsts, float(time["elapsed_ns"].sum()) / 1e9)
-        for place, one in enumerate(lasted if drawn else ()):
-            one["layout"] = seed + place
+            file = folder / f"{study}.{lens}.csv{'.gz' if compress else ''}"
+            table.write_csv(file, compression="gzip" if compress else "uncompressed")
+        lasted = _episodes(firsts, float(time["elapsed_ns"].sum()) / 1e9, seed if drawn else None)
+        declared = {"baseline": made.baseline, "controls": list(made.controls), "comparisons": _declared(study, made)}
+        kinds = dict.fromkeys(made.groups, KINDS[0]) | dict(made.kinds)
+        failures = [dict(zip(KEY, key, strict=True)) | {"error": "made-up failure"} for key in made.failed]
+        info["studies"][study] = usual | declared | {"groups": dict(made.groups), "kinds": kinds, "failed": failures}
+        info["studies"][study] |= {"seed": seed + number, "rounds": rounds, "samples": samples}
         info["studies"][study] |= {"episodes": lasted, "ended": lasted[-1]["ended"]}
     info = changed(info, changes or {})
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
@@ -209,44 +186,35 @@ def make_series(root: Path, sittings: int = 3, *, seed: int = 4, **how: Any) -> 
 
 
 def bench_of(variant: str, parameter: str) -> str:
-    """The bench word that goes with a variant and parameter: `nonbox`, `nonbox+syscalls`, `nonbox+syscalls+work`."""
-    bench, kinds = variant.removesuffix(" (A/A)"), {ON: "+syscalls", "work=": "+work"}
-    return bench + "".join(kind for mark, kind in kinds.items() if mark in parameter)
+    """The bench word that goes with a variant and parameter: `nonbox`, `nonbox+syscalls`."""
+    return variant.removesuffix(" (A/A)") + ("+syscalls" if parameter == ON else "")
 
 
 def _zero_cost(
-    study: str,
+    baseline: str,
+    of_baseline: Mapping[str, float],
     truth: Mapping[tuple[str, str], float],
     controls: Mapping[str, float],
-    levels: Sequence[tuple[str, int]],
     failed: Sequence[tuple[str, str]],
+    counts: Callable[[str, str], dict[str, int]],
 ) -> Study:
-    """A study of the family of zero-cost; at `levels` of own work for its baseline and for `nonbox`. What failed did so
-    after a round.
-    """
-    baseline, of_baseline = (BEST, {FEW: BEST_NS}) if study == "ladder" else (BASELINE, MANUAL_NS)
+    """A study of the family of zero-cost; `of_baseline` are times by load. What failed did so after a round."""
     parameters = sorted({parameter for _, parameter in truth} | set(controls))
     ratios = {(baseline, parameter): 1.0 for parameter in parameters}
     ratios |= {(f"{baseline} (A/A)", parameter): ratio for parameter, ratio in controls.items()} | dict(truth)
-    times = {(variant, parameter): ratio * of_baseline[parameter] for (variant, parameter), ratio in ratios.items()}
-    for parameter, steps in levels:
-        for variant in (baseline, "nonbox"):
-            if (variant, parameter) in times:
-                times[variant, f"{parameter} work={steps}"] = times[variant, parameter] + REQUESTS * steps * STEP_NS
-    key = {(variant, parameter): (bench_of(variant, parameter), variant, parameter) for variant, parameter in times}
-    counts = _counts_of_ladder if study == "ladder" else _counts
+    times = {(bench_of(*name), *name): ratio * of_baseline[name[1]] for name, ratio in ratios.items()}
     return Study(
-        {key[name]: ns for name, ns in times.items()},
+        times,
         controls=[f"{baseline} (A/A)"],
         baseline=baseline,
-        counts={key[name]: counts(*name) for name in times},
-        failed={key[name]: 1 for name in failed if name in times},
+        counts={key: counts(*key[1:]) for key in times},
+        failed={key: 1 for key in times if key[1:] in failed},
     )
 
 
 def _sampled(
     study: str,
-    times: Mapping[Key, float],
+    made: Study,
     rounds: int,
     samples: int,
     noise: float,
@@ -256,14 +224,15 @@ def _sampled(
     rng: np.random.Generator,
 ) -> pl.DataFrame:
     """Rows of time.csv: every key once a round in shuffled order, on a machine that slows down and recovers, by
-    processes that begin at `firsts`.
+    processes that begin at `firsts`. Without the rounds that failed keys did not live to see, and samples that a key
+    does not take.
     """
-    keys = list(times)
+    keys = list(made.times)
     count = len(keys)
     order = np.argsort(rng.random((rounds, count)), axis=1)  # order[round, position] is a key
     moment = (np.arange(rounds)[:, None] + np.arange(count)[None, :] / count) / rounds
     speed = drift ** np.sin(np.pi * moment)
-    true = np.array([times[key] for key in keys])
+    true = np.array([made.times[key] for key in keys])
     trial = true[order] * speed * np.exp(rng.normal(0, noise, (rounds, count)))
     if between:
         layout = np.exp(rng.normal(0, between, (len(firsts), count)))
@@ -271,67 +240,54 @@ def _sampled(
         trial *= layout[episode[:, None], order]
     sample = trial[:, :, None] * np.exp(rng.normal(0, noise / 4, (rounds, count, samples)))
     iterations = np.maximum(1, np.round(1e6 / sample)).astype(np.int64)
-    shape = sample.shape
-    return pl.DataFrame(
+    places = dict(zip(("round", "position", "sample"), map(np.ravel, np.indices(sample.shape)), strict=True))
+    time = pl.DataFrame(
         {
             "study": study,
             **{
                 name: np.repeat(np.array([key[place] for key in keys], dtype=object)[order], samples)
                 for place, name in enumerate(KEY)
             },
-            "round": np.broadcast_to(np.arange(rounds)[:, None, None], shape).ravel(),
-            "position": np.broadcast_to(np.arange(count)[None, :, None], shape).ravel(),
-            "sample": np.broadcast_to(np.arange(samples)[None, None, :], shape).ravel(),
+            **places,
             "iterations": iterations.ravel(),
             "elapsed_ns": np.maximum(1, np.round(sample * iterations)).astype(np.int64).ravel(),
         }
     )
-
-
-def _left(time: pl.DataFrame, made: Study) -> pl.DataFrame:
-    """Without the rounds that failed keys did not live to see, and samples that a key does not take."""
     for limited, column in ((made.failed, "round"), (made.samples, "sample")):
         for key, least in limited.items():
             time = time.remove(pl.col(column) >= least, **dict(zip(KEY, key, strict=True)))
     return time
 
 
-def _episodes(firsts: Sequence[int], sampled_s: float) -> list[dict]:
-    """The processes that measured, in run.json, one after the other: for twice the time of their samples."""
-    each, began = max(1.0, 2 * sampled_s / len(firsts)), datetime.fromisoformat("2026-01-01T00:00:00Z")
-    clock = [
-        f"{began + timedelta(seconds=round(number * each)):%Y-%m-%dT%H:%M:%SZ}" for number in range(len(firsts) + 1)
-    ]
+def _episodes(firsts: Sequence[int], sampled_s: float, layout: int | None) -> list[dict]:
+    """The processes that measured, in run.json, one after the other: for twice the time of their samples. `layout` is
+    the link order of the first one.
+    """
+    each, began = max(1.0, 2 * sampled_s / len(firsts)), datetime(2026, 1, 1)
+    clock = [f"{began + timedelta(seconds=round(at * each)):%Y-%m-%dT%H:%M:%SZ}" for at in range(len(firsts) + 1)]
     return [
         {
             "first_round": first,
-            "started": clock[number],
-            "ended": clock[number + 1],
-            "layout": None,
+            "started": started,
+            "ended": ended,
+            "layout": None if layout is None else layout + number,
         }
-        for number, first in enumerate(firsts)
+        for number, (first, (started, ended)) in enumerate(zip(firsts, pairwise(clock), strict=True))
     ]
 
 
-def _rows(study: str, counts: Mapping[Key, Mapping[str, int]]) -> pl.DataFrame:
-    """Rows of counts.csv."""
-    rows = [(study, *key, counter, value) for key, counters in counts.items() for counter, value in counters.items()]
-    texts = dict.fromkeys(("study", *KEY, "counter"), pl.String)
-    return pl.DataFrame(rows, schema=texts | {"value": pl.Int64}, orient="row")
+def _values(by_key: Mapping[Key, Mapping[str, float]], name: str, kind: type[pl.DataType]) -> pl.DataFrame:
+    """A row for each named value of each key."""
+    rows = [(*key, *one) for key, values in by_key.items() for one in values.items()]
+    return pl.DataFrame(rows, schema=dict.fromkeys((*KEY, name), pl.String) | {"value": kind}, orient="row")
 
 
-def _metrics(
-    time: pl.DataFrame, metrics: Mapping[Key, Mapping[str, float]], noise: float, rng: np.random.Generator
-) -> pl.DataFrame:
+def _metrics(time: pl.DataFrame, made: Study, noise: float, rng: np.random.Generator) -> pl.DataFrame:
     """Rows of metrics.csv, for the samples of `time`."""
-    true = [(*key, metric, value) for key, values in metrics.items() for metric, value in values.items()]
-    texts = dict.fromkeys((*KEY, "metric"), pl.String)
-    rows = time.join(
-        pl.DataFrame(true, schema=texts | {"true": pl.Float64}, orient="row"), on=KEY, maintain_order="left"
-    )
+    rows = time.join(_values(made.metrics, "metric", pl.Float64), on=KEY, maintain_order="left")
     times = pl.when(pl.col("metric").is_in(TOTALS)).then(pl.col("iterations")).otherwise(1)
-    noisy = pl.col("true") * times * pl.Series(np.exp(rng.normal(0, noise, rows.height)))
-    return rows.with_columns(value=noisy.round().cast(pl.Int64)).drop("iterations", "elapsed_ns", "true")
+    noisy = pl.col("value") * times * pl.Series(np.exp(rng.normal(0, noise, rows.height)))
+    return rows.with_columns(noisy.round().cast(pl.Int64).alias("value")).drop("iterations", "elapsed_ns")
 
 
 def _counts(variant: str, parameter: str) -> dict[str, int]:
@@ -342,7 +298,7 @@ def _counts(variant: str, parameter: str) -> dict[str, int]:
     boxes = not manual and variant not in ("nonbox", "large+nonbox")
     return {
         **operations,
-        "syscalls": SYSTEM_CALLS[parameter.partition(" ")[0]],
+        "syscalls": 2308 if parameter == ON else 0,
         "transactions": REQUESTS,
         "allocations": 257 * boxes,
         "instructions": 280_000 if manual else 610_000,
@@ -370,12 +326,10 @@ def _declared(study: str, made: Study) -> list[dict[str, str]]:
     found = []
     for key, other in dict.fromkeys([*today, *own]):
         usual, change, unit = today.get((key, other), ("", "made up", "iteration"))
-        group = groups.get(key, groups.get(other, usual))
+        group = own.get((key, other), groups.get(key, groups.get(other, usual)))
         known = (key, other) in own or ({key, other} <= made.times.keys() and (other, key) not in own)
         if known and group in made.groups:
-            found.append(
-                dict(zip((*PAIR, *words), (*key, *other, own.get((key, other), group), change, unit), strict=True))
-            )
+            found.append(dict(zip((*PAIR, *words), (*key, *other, group, change, unit), strict=True)))
     return found
 
 
@@ -396,21 +350,12 @@ assert len(name) > 3, "a long line that nobody broke, so that whoever reads it o
 FINDING = "nonbox takes 2.61 times as long as manual; boxing adds to it"
 
 RATIOS = pl.read_csv(HERE / "ratios.csv")
-BREAK_EVEN = pl.DataFrame({"work_us": [0.1, 0.3, 1.0, 3.0, 10.0]}).with_columns(
-    overhead=15 / pl.col("work_us"), low=13 / pl.col("work_us"), high=17 / pl.col("work_us")
-)
+FADING = pl.DataFrame({"work_us": [0.1, 1.0, 10.0], "low": [130.0, 13.0, 1.3], "high": [170.0, 17.0, 1.7]})
 DRIFT = pl.DataFrame({"round": range(60), "time": [33 + n % 7 / 5 + 20 * (20 < n < 30) for n in range(60)]})
-COUNTS = pl.DataFrame(
-    {
-        "variant": ["manual", "nonbox", "box"] * 2,
-        "value": [2308, 2308, 2308, 1, 1, 514],
-        "series": ["I/O operations"] * 3 + ["allocations"] * 3,
-        "text": ["2,308"] * 3 + ["0", "1", "514"],
-    }
-)
+COUNTS = pl.DataFrame({"series": ["I/O", "boxes"], "value": [2308, 514], "text": ["2,308", "514"], "variant": "box"})
 
 
-def example_run(root: Path, name: str = "20261120T190102Z", profile: str = "standard", **changes: Any) -> Path:
+def example_run(root: Path, name: str = "20261120T190102Z", **changes: Any) -> Path:
     """A small run of a machine whose owner is hostile; `changes` replace top-level fields of its run.json."""
     facts = {
         "machine.cpu": "Toy CPU 3000 with a rather long name @ 2.40 GHz",
@@ -420,26 +365,23 @@ def example_run(root: Path, name: str = "20261120T190102Z", profile: str = "stan
         "studies.zero-cost.resumed": 1,
         "studies.zero-cost.steal_after_ms": 40,
     }
-    size: Any = {"rounds": 2, "samples": 2, "work": False}
-    return make_run(root, {}, machine="toy-2c", name=name, profile=profile, changes=facts | changes, **size)
+    return make_run(root, {}, machine="toy-2c", name=name, changes=facts | changes, rounds=2, samples=2)
 
 
 def write_notebook(path: Path) -> Path:
     """An executed analysis notebook with one of everything that ours hold."""
     table = "| variant | " + " | ".join(f"a long column {n}" for n in range(9)) + " |\n"
     table += "|---|" + "---|" * 9 + "\n| nonbox |" + " 2.61 |" * 9 + "\n"
-    shown = (
-        f"<style>td {{ color: red }}</style><table onclick='x()'><tr><td class='gt_right'>7{HOSTILE}</td></tr></table>"
-    )
-    axes: Any = {"x": "work_us", "y": "overhead", "x_title": "own work (µs)", "y_title": "overhead (%)"}
-    fading = charts.lines(BREAK_EVEN, **axes, log_x=True, rules=[1, 5], description="fades at 3 µs")
+    shown = f"<style>td {{ color: red }}</style><table onclick='x()'><tr><td>7{HOSTILE}</td></tr></table>"
+    axes: Any = {"x": "work_us", "y": "low", "x_title": "own work (µs)", "y_title": "overhead (%)"}
+    fading = charts.lines(FADING, **axes, log_x=True, rules=[1, 5], description="fades at 3 µs")
     axes = {"x": "round", "y": "time", "x_title": "round", "y_title": "time"}
     drifting = charts.lines(DRIFT, **axes, description="rounds 21 to 29 were slow")
     cells = [
         new_markdown_cell("# Is async `zero` cost?\n\nThe question of this page.\n\n## The answer"),
         _cell("display(Markdown(answer))", _markdown(ANSWER), tags=["answer"]),
         new_markdown_cell(
-            "## The charts\n\nMeasured `here`, see [the method](https://example.org/method) and [its source](measure.ipynb).\n"
+            "## The charts\n\nMeasured `here`: [how](https://example.org/method), [source](measure.ipynb)."
         ),
         _cell("ac.intervals(ratios)", _chart(charts.intervals(RATIOS, description=FINDING))),
         _cell("ac.lines(rows)", _chart(fading)),
