@@ -209,6 +209,8 @@ def test_a_tiny_measurement_without_the_kernel_is_whole(tmp_path, monkeypatch, p
 
     monkeypatch.setattr(experiments, "FOLDER", tmp_path)
     monkeypatch.setattr(experiments, "_build_tango", far)
+    monkeypatch.setenv("CARGO_PROFILE_BENCH_OPT_LEVEL", "0")  # no time is looked at
+    monkeypatch.setenv("CARGO_PROFILE_BENCH_CODEGEN_UNITS", "16")
     folder = experiments.measure(experiments.TINY, ("identical", "layout"))
     made = experiments.load(folder)
     assert made.record["tiny"] and "identical" not in made.record["skipped"]

@@ -147,10 +147,10 @@ def test_two_named_runs_stand_for_themselves(tmp_path):
     assert "on 2 runs" in found.answer and "ignored" not in found.body
 
 
-def test_hundreds_of_machines_fit_on_the_page(tmp_path):
-    for number in range(200):
+def test_a_hundred_machines_fit_on_the_page(tmp_path):
+    for number in range(101):
         make_run(tmp_path, machine=f"m-{number}", seed=number, rounds=12, samples=2, noise=0.002)
-    assert re.search(r"on \d{3} machines", of_all(tmp_path).answer)
+    assert "on 101 machines" in of_all(tmp_path).answer
 
 
 @pytest.fixture(scope="module")

@@ -352,7 +352,8 @@ FINDING = "nonbox takes 2.61 times as long as manual; boxing adds to it"
 RATIOS = pl.read_csv(HERE / "ratios.csv")
 FADING = pl.DataFrame({"work_us": [0.1, 1.0, 10.0], "low": [130.0, 13.0, 1.3], "high": [170.0, 17.0, 1.7]})
 DRIFT = pl.DataFrame({"round": range(60), "time": [33 + n % 7 / 5 + 20 * (20 < n < 30) for n in range(60)]})
-COUNTS = pl.DataFrame({"series": ["I/O", "boxes"], "value": [2308, 514], "text": ["2,308", "514"], "variant": "box"})
+COUNTS = pl.DataFrame({"variant": ["manual", "nonbox", "box"], "value": [2308, 2308, 514], "series": "I/O, boxes"})
+COUNTS = COUNTS.with_columns(text=pl.col("value").cast(pl.String))
 
 
 def example_run(root: Path, name: str = "20261120T190102Z", **changes: Any) -> Path:
