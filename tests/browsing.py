@@ -4,6 +4,8 @@ from pathlib import Path
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 740}
 DRAWN_MS = 20_000  # drawing takes well under 1 s; a busy test machine may take longer
+#: For a report whose PDFs say no more than those of another test.
+NO_PDFS = {"ASYNC_COST_CHROMIUM": "false"}
 
 
 class Visit:

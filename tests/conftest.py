@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from browsing import Visit
+from browsing import NO_PDFS, Visit
 
 from async_cost.report.pdf import CHROMIUM_ARGUMENTS, find_chromium
 from async_cost.workflow.toolchain import ROOT
@@ -110,6 +110,8 @@ class Workflow:
         """Start it in a process group of its own."""
         folders = {"ASYNC_COST_RUNS": str(self.runs), "ASYNC_COST_REPORTS": str(self.reports)}
         environment = {**os.environ, **folders}
+        if not self.native:
+            environment |= NO_PDFS
         command = [sys.executable, "-m", "async_cost.workflow", "report", "--profile", "smoke"]
         return subprocess.Popen(
             [*command, *(["--native"] if self.native else [])],

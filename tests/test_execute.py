@@ -24,7 +24,7 @@ def rust(tmp_path, monkeypatch):
     for name, value in OURS.items():
         monkeypatch.setenv(name, value)
 
-    def run(*cells, calls=()):
+    def run(*cells, calls=(), together=False):
         spec = {"name": "rust", "display_name": "Rust", "language": "rust"}
         notebook = nbformat.v4.new_notebook(metadata={"kernelspec": spec})
         tags = [["active-ipynb"] if cell in calls else [] for cell in cells]
@@ -34,7 +34,7 @@ def rust(tmp_path, monkeypatch):
         folder = tmp_path / "room-of-a-test"
         folder.mkdir()
         nbformat.write(notebook, folder / "cells.ipynb")
-        execute(folder / "cells.ipynb", folder / "executed.ipynb")
+        execute(folder / "cells.ipynb", folder / "executed.ipynb", together=together)
         return nbformat.read(folder / "executed.ipynb", as_version=4)
 
     return run
@@ -44,6 +44,19 @@ def test_a_panic_in_a_cell_ends_the_notebook_with_its_message(rust):
     with pytest.raises(CellFailed, match=r"(?s)let wrong.*the proof failed"):
         wrong = 'let wrong = 1;\nif wrong == 1 { panic!("the proof failed"); }'
         rust(wrong, 'println!("went on");', calls=[wrong])
+
+
+def test_calls_that_are_sent_as_one_keep_what_they_print(rust):
+    calls = ['println!("set up");', 'println!("first");', 'println!("second");\nprintln!("{}", number());']
+    executed = rust(calls[0], "fn number() -> u32 { 7 }", *calls[1:], calls=calls, together=True)
+    printed = ["".join(output["text"] for output in cell.outputs) for cell in executed.cells]
+    assert printed == ["set up\n", "", "first\n", "second\n7\n"]
+
+
+def test_a_panic_in_a_call_of_several_is_told_with_its_cell(rust):
+    calls = ['println!("set up");', 'if number() == 7 { panic!("unequal work"); }', 'println!("went on");']
+    with pytest.raises(CellFailed, match=r"(?s)begins with `if number.*unequal work"):
+        rust(calls[0], "fn number() -> u32 { 7 }", *calls[1:], calls=calls, together=True)
 
 
 def test_an_error_handed_to_the_kernel_ends_the_notebook(rust):

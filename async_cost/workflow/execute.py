@@ -1,13 +1,14 @@
 """Execute one Rust notebook in a fresh kernel and show its output on the terminal.
 
-    python -m async_cost.workflow.execute notebooks/zero-cost/measure.ipynb executed.ipynb
+    python -m async_cost.workflow.execute notebooks/zero-cost/measure.ipynb executed.ipynb [--singly | --together]
 
 The notebook runs in its own folder, as it does in JupyterLab. The executed copy is written even if a cell fails.
 
 evcxr compiles and links one library for every cell, and recompiles all earlier items each time, which takes a minute
 for hundreds of item cells. So neighbouring item cells are sent as one, together with the cell that calls them next;
 `--singly` sends them one by one, like a person in JupyterLab. Cells with the tag `glance` are meant for such a person
-and are skipped when cells are sent as one.
+and are skipped when cells are sent as one. `--together` sends all as one but the first, which sets the kernel up: what
+is proved and then measured is compiled once. Since that is another program, it is for what is no evidence.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ STARTUP_S = 600
 #: Seconds to wait for output on standard error after a cell that calls something, and after the last cell: evcxr
 #: forwards it in a thread, sometimes after the cell is done. What comes even later is noticed with a later cell.
 LATE_S, LAST_S = 0.1, 1.0
+#: Begins a line of output that tells the place of the call that comes next, where several calls are sent as one.
+PLACE, ANNOUNCED = "\x1e", 'println!("\\u{{1e}}{}");\n'
+#: A call of several that the processes which measure do not repeat: they run what was sent last.
+ONCE = 'if std::env::var("ASYNC_COST_EPISODE").map_or(true, |episode| episode == "prepare") {{\n{}\n}}'
 
 
 class CellFailed(Exception):
@@ -46,6 +51,8 @@ class EchoingClient(NotebookClient):
 
     #: Positions of cells that are sent together, by the position of the last of them.
     together: Mapping[int, list[int]] = {}
+    #: The call whose output comes, of several that were sent as one.
+    place: int | None = None
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -79,6 +86,8 @@ class EchoingClient(NotebookClient):
         if not messages:
             return ""
         cell = self.sent.get(messages[0][0]) or list(self.sent.values())[-1]
+        if self.place is not None:
+            cell = self.nb.cells[self.place]
         return failure_of(cell, CONTROL.sub("", "".join(text for _, text in messages)))
 
     async def async_execute_cell(self, cell, cell_index, *arguments, **options):
@@ -89,10 +98,11 @@ class EchoingClient(NotebookClient):
                 return cell  # sent with the last of its group
             return await super().async_execute_cell(cell, cell_index, *arguments, **options)
         members = [self.nb.cells[index] for index in group]
-        joined = NotebookNode({**cell, "source": "\n".join(member.source for member in members)})
+        joined = NotebookNode({**cell, "source": self._joined(group)})
         try:
             await super().async_execute_cell(joined, cell_index, *arguments, **options)
         except CellExecutionError:
+            self.place = None
             for index, member in zip(group, members, strict=True):
                 await super().async_execute_cell(member, index, *arguments, **options)
             return cell
@@ -102,17 +112,36 @@ class EchoingClient(NotebookClient):
         self.nb.cells[cell_index] = cell  # nbclient has put the joined one there
         return cell
 
+    def _joined(self, group):
+        """The cells of a group as they are sent: of several calls, each tells where its output begins."""
+        calls = [index for index in group if is_call(self.nb.cells[index])]
+        places = {index: ANNOUNCED.format(index) for index in calls if len(calls) > 1}
+        sent = []
+        for index in group:
+            source = places.get(index, "") + self.nb.cells[index].source
+            sent.append(source if index == group[-1] or index not in places else ONCE.format(source))
+        return "\n".join(sent)
+
+    def output(self, outs, message, *arguments):
+        """Keep what a call of several prints with its own cell."""
+        if message["msg_type"] == "stream" and message["content"]["text"].startswith(PLACE):
+            self.place = int(message["content"]["text"].strip(PLACE))
+            return None
+        mine = outs if self.place is None else self.nb.cells[self.place].outputs
+        return super().output(mine, message, *arguments)
+
     def process_message(self, message, cell, cell_index):
         """Repeat what a cell prints and remember which cell it was; nbclient does everything else."""
         self.sent[message["parent_header"]["msg_id"]] = self.nb.cells[cell_index]
-        if message["msg_type"] == "stream":
+        if message["msg_type"] == "stream" and not message["content"]["text"].startswith(PLACE):
             sys.stdout.write(message["content"]["text"])
             sys.stdout.flush()
         return super().process_message(message, cell, cell_index)
 
 
-def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
-    """Run `notebook` from top to bottom and write the result to `executed`; `singly` sends every cell on its own.
+def execute(notebook: Path, executed: Path, singly: bool = False, together: bool = False) -> None:
+    """Run `notebook` from top to bottom and write the result to `executed`; `singly` sends every cell on its own,
+    `together` all but the first as one.
 
     Raises CellFailed for an error in a cell (also a panic, or anything on standard error), DeadKernelError or
     RuntimeError if there is no living kernel.
@@ -120,7 +149,7 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
     content = nbformat.read(notebook, as_version=4)
     resources = {"metadata": {"path": str(notebook.parent)}}
     client = EchoingClient(content, timeout=None, startup_timeout=STARTUP_S, resources=resources)
-    client.together = {} if singly else sent_as_one(content.cells)
+    client.together = {} if singly else sent_as_one(content.cells, together)
     client.skip_cells_with_tag = "" if singly else GLANCE
     code = [index for index, cell in enumerate(content.cells) if cell.cell_type == "code"]
 
@@ -130,8 +159,7 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
 
     async def refuse_complaint(cell, cell_index, **_):
         # After a panic, or an error returned by `?`, evcxr continues; it reports them on standard error only.
-        calls = "active-ipynb" in cell.metadata.get("tags", [])
-        complaint = await client.complaint(LAST_S if cell_index == code[-1] else LATE_S if calls else 0)
+        complaint = await client.complaint(LAST_S if cell_index == code[-1] else LATE_S if is_call(cell) else 0)
         if complaint:
             raise CellFailed(complaint)
 
@@ -145,14 +173,20 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
         nbformat.write(content, executed)
 
 
-def sent_as_one(cells: list[NotebookNode]) -> dict[int, list[int]]:
-    """Item cells and the call after them, with nothing but prose and glances between: positions, by the last."""
+def is_call(cell: NotebookNode) -> bool:
+    """Whether a cell calls something, and does not only define items."""
+    return "active-ipynb" in cell.metadata.get("tags", [])
+
+
+def sent_as_one(cells: list[NotebookNode], together: bool = False) -> dict[int, list[int]]:
+    """Item cells and the call after them, with nothing but prose and glances between: positions, by the last; if
+    `together`, all after the first call.
+    """
     groups: list[list[int]] = [[]]
     for index, cell in enumerate(cells):
-        tags = cell.metadata.get("tags", [])
-        if cell.cell_type == "code" and GLANCE not in tags:
+        if cell.cell_type == "code" and GLANCE not in cell.metadata.get("tags", []):
             groups[-1].append(index)
-            if "active-ipynb" in tags:
+            if is_call(cell) and (len(groups) == 1 or not together):
                 groups.append([])
     return {group[-1]: group for group in groups if len(group) > 1}
 
@@ -169,9 +203,9 @@ def failure_of(cell, words: str) -> str:
 
 
 def main() -> None:
-    notebook, executed, *singly = sys.argv[1:]
+    notebook, executed, *how = sys.argv[1:]
     try:
-        execute(Path(notebook).resolve(), Path(executed).resolve(), "--singly" in singly)
+        execute(Path(notebook).resolve(), Path(executed).resolve(), "--singly" in how, "--together" in how)
     except CellFailed as error:
         sys.exit(f"{notebook}: {error}")
     except (DeadKernelError, RuntimeError) as error:

@@ -60,11 +60,12 @@ def claim(room: str, builds: Path = KERNEL_BUILDS) -> tuple[Path, int]:
 
 
 def _begin_with_a_copy(folder: Path, builds: Path) -> None:
-    """Copy into `folder` what was built in the oldest other folder that no kernel uses, without what belongs to cells
-    (evcxr calls it ctx and code). Cargo decides what of it can be used.
+    """Copy into `folder` what was built in the newest other folder that no kernel uses, which began with copies itself,
+    without what belongs to cells (evcxr calls it ctx and code). Cargo decides what of it can be used.
     """
     there = [place for place in builds.glob("*/*/target") if place.parent != folder]
-    for target in sorted(there, key=lambda place: place.parent.joinpath("lock").stat().st_ctime_ns):
+    made = {place: place.parent.joinpath("lock").stat().st_ctime_ns for place in there}
+    for target in sorted(there, key=made.__getitem__, reverse=True):
         with (target.parent / "lock").open() as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

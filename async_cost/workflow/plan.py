@@ -151,11 +151,11 @@ class Plan:
         progress: Progress,
     ) -> None:
         """Run `bench` of the studies that are not done. What is measured has the features that it names itself, and no
-        others; a smoke run says nothing about time, and compiles all of them together.
+        others; a run that is no evidence compiles all of them together.
         """
         self.partial.mkdir(parents=True, exist_ok=True)
         left = [study for study in self.studies if not done(study)]
-        together = [left] if self.profile == "smoke" else [[study] for study in left]
+        together = [left] if left and self.profile in NOT_EVIDENCE else [[study] for study in left]
         for number, studies in enumerate(together):
             command = ["cargo", "bench", "--locked", *(f"-p{study}" for study in studies), "--bench", bench]
             env = {**CARGO_ENV, **layouts.environment(), **self._env(), **env}
@@ -168,13 +168,14 @@ class Plan:
         a kernel has compiled.
         """
         studies = [study for study in self.studies if measuring(study).parent == room]
+        how = ["--singly"] if self.singly else ["--together"] * (self.profile in NOT_EVIDENCE)
 
         def run(progress: Progress) -> None:
             self.partial.mkdir(parents=True, exist_ok=True)
             for number, study in enumerate(studies):
                 if not self._prepared(study):
                     command: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.execute", measuring(study)]
-                    command += [self.partial / f"{study}.measure.ipynb", *["--singly"] * self.singly]
+                    command += [self.partial / f"{study}.measure.ipynb", *how]
                     progress.part(study, number, len(studies)).command(command, {**self._env(), **PREPARE})
                     self._seal(study)
 
