@@ -151,11 +151,11 @@ class Plan:
         progress: Progress,
     ) -> None:
         """Run `bench` of the studies that are not done. What is measured has the features that it names itself, and no
-        others; a run that is no evidence compiles all of them together.
+        others, on which exact counts depend; a smoke run only shows that everything works, and compiles them together.
         """
         self.partial.mkdir(parents=True, exist_ok=True)
         left = [study for study in self.studies if not done(study)]
-        together = [left] if left and self.profile in NOT_EVIDENCE else [[study] for study in left]
+        together = [left] if left and self.profile == "smoke" else [[study] for study in left]
         for number, studies in enumerate(together):
             command = ["cargo", "bench", "--locked", *(f"-p{study}" for study in studies), "--bench", bench]
             env = {**CARGO_ENV, **layouts.environment(), **self._env(), **env}
