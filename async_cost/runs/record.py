@@ -377,5 +377,5 @@ def check_clock(path: Path, info: RunInfo) -> None:
     for prefix, span in spans.items():
         times = [EARLIEST, *(datetime.fromisoformat(value) for value in (span.started, span.ended) if value), latest]
         if times != sorted(times):
-            problem = f"from {span.started} to {span.ended}, no run can have been measured"
+            problem = f"a run cannot have been measured from {span.started} to {span.ended}"
             raise DataError(path, problem, "Set the clock of the machine and measure again", column=f"{prefix}started")

@@ -122,13 +122,14 @@ class EchoingClient(NotebookClient):
             sent.append(source if index == group[-1] or index not in places else ONCE.format(source))
         return "\n".join(sent)
 
-    def output(self, outs, message, *arguments):
+    def output(self, outs, message, display_id, cell_index):
         """Keep what a call of several prints with its own cell."""
         if message["msg_type"] == "stream" and message["content"]["text"].startswith(PLACE):
             self.place = int(message["content"]["text"].strip(PLACE))
             return None
-        mine = outs if self.place is None else self.nb.cells[self.place].outputs
-        return super().output(mine, message, *arguments)
+        if self.place not in (None, cell_index):
+            outs = self.nb.cells[self.place].outputs
+        return super().output(outs, message, display_id, cell_index)
 
     def process_message(self, message, cell, cell_index):
         """Repeat what a cell prints and remember which cell it was; nbclient does everything else."""
