@@ -35,7 +35,7 @@ CONFIG = {
 }
 TIME_COLUMNS = ("study", "bench", "variant", "parameter", "round", "position", "sample", "iterations", "elapsed_ns")
 #: Seconds for whatever is waited for; machines compile in them.
-PATIENCE_S = 900
+PATIENCE_S = 1800
 
 
 def written(path: Path, **changes: object) -> Path:
