@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from browsing import NO_PDFS, Visit
+from browsing import Visit
 
+from async_cost.report import pdf as paper
 from async_cost.report.pdf import CHROMIUM_ARGUMENTS, find_chromium
+from async_cost.workflow.publishing import publish_run
 from async_cost.workflow.toolchain import ROOT
 
 #: Files that take longest; begun first, so that two processes end at about the same time.
@@ -98,8 +100,8 @@ def opened(browser) -> Iterator[Callable[..., Visit]]:
 
 @dataclass
 class Workflow:
-    """`make report PROFILE=smoke`, of programs or of cells, with its own folders for runs and pages, as a test may
-    start, watch and kill it.
+    """`make report PROFILE=smoke NATIVE=1`, or `make measure PROFILE=smoke` in cells, with its own folders for runs and
+    pages, as a test may start, watch and kill it.
     """
 
     runs: Path
@@ -109,14 +111,11 @@ class Workflow:
     def start(self) -> subprocess.Popen:
         """Start it in a process group of its own."""
         folders = {"ASYNC_COST_RUNS": str(self.runs), "ASYNC_COST_REPORTS": str(self.reports)}
-        environment = {**os.environ, **folders}
-        if not self.native:
-            environment |= NO_PDFS
-        command = [sys.executable, "-m", "async_cost.workflow", "report", "--profile", "smoke"]
+        how = ["report", "--native"] if self.native else ["measure"]
         return subprocess.Popen(
-            [*command, *(["--native"] if self.native else [])],
+            [sys.executable, "-m", "async_cost.workflow", *how, "--profile", "smoke"],
             cwd=ROOT,
-            env=environment,
+            env={**os.environ, **folders},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -153,7 +152,10 @@ def measured_rounds(workflow: Workflow) -> set[str]:
     params=[pytest.param("native", marks=pytest.mark.native), pytest.param("cells", marks=pytest.mark.kernel)],
 )
 def whole_run(request, tmp_path_factory) -> WholeRun:
-    """Run the workflow, SIGKILL all of it in the middle of measuring, run it again to the end."""
+    """Run the workflow, SIGKILL all of it in the middle of measuring, run it again to the end.
+
+    The run of programs shows what the analyses make of it; that of cells, one analysis and the executed notebooks.
+    """
     folder = tmp_path_factory.mktemp(request.param)
     workflow = Workflow(folder / "runs", folder / "reports", native=request.param == "native")
     first = workflow.start()
@@ -166,9 +168,13 @@ def whole_run(request, tmp_path_factory) -> WholeRun:
     lines, visible = workflow.partial_times(), workflow.visible_runs()
     second = workflow.start()
     output = second.communicate()[0]
-    assert second.returncode == 0, f"make report failed:\n{output}"
+    assert second.returncode == 0, f"the workflow failed:\n{output}"
     runs = workflow.visible_runs()
     assert len(runs) == 1, f"expected one run, found {runs}"
     run = runs[0]
-    page = workflow.reports / run.parent.name / run.name / "index.html"
-    return WholeRun(run, page, output, lines, visible)
+    report = workflow.reports / run.parent.name / run.name
+    if not workflow.native:
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setattr(paper, "print_pdfs", lambda written: [])
+            publish_run(workflow.reports, report, run, ["zero-cost"])
+    return WholeRun(run, report / "index.html", output, lines, visible)

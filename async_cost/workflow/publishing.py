@@ -30,9 +30,9 @@ LAST = ("hardware",)
 LONGEST = "trust"
 
 
-def publish_run(reports: Path, report: Path, run: Path) -> list[Path]:
-    """Write the pages of all analyses that have something to say about `run`."""
-    rooms = rooms_of(read_run_info(run / "run.json"))
+def publish_run(reports: Path, report: Path, run: Path, rooms: Sequence[str] = ()) -> list[Path]:
+    """Write the pages of `rooms`, or of all analyses that have something to say about `run`."""
+    rooms = rooms or rooms_of(read_run_info(run / "run.json"))
     pages = execute(rooms, report / ".notebooks", {"ASYNC_COST_RUN": str(run)}, _page_of)
     from async_cost.report.publish import publish
 
@@ -76,8 +76,8 @@ def execute(rooms: Sequence[str], folder: Path, env: Mapping[str, str], then: Ca
 def main() -> None:
     reports, report, *runs = (Path(folder).resolve() for folder in sys.argv[1:])
     try:
-        publish = publish_comparison if len(runs) > 1 else publish_run
-        print(*publish(reports, report, *runs), sep="\n")
+        made = publish_run(reports, report, runs[0]) if len(runs) == 1 else publish_comparison(reports, report, *runs)
+        print(*made, sep="\n")
     except (CellFailed, DataError, PublishError) as error:
         sys.exit(str(error))
 
