@@ -66,6 +66,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     TESTED.write_text(f"{text}\n", encoding="utf-8")
 
 
+@pytest.fixture(autouse=True)
+def no_chosen_run(monkeypatch) -> None:
+    """A run that somebody has chosen for notebooks is nothing to tests."""
+    monkeypatch.delenv("ASYNC_COST_RUN", raising=False)
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:
     """A folder for the runs that a test file makes up."""

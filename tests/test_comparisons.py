@@ -126,7 +126,7 @@ def slow_down(run: Path) -> None:
     more(time, line, f"{line}0")
 
 
-@pytest.mark.parametrize("changed", ["record", "times", "counts", "code", "torn", "foreign"])
+@pytest.mark.parametrize("changed", ["record", "times", "counts", "code", "torn", "damaged", "foreign"])
 def test_a_derived_table_is_made_again_when_anything_behind_it_changed(run, derived, tmp_path, monkeypatch, changed):
     derived()
     file = tmp_path / "report" / "comparisons.parquet"
@@ -142,6 +142,9 @@ def test_a_derived_table_is_made_again_when_anything_behind_it_changed(run, deri
             monkeypatch.setattr(table, "CODE", "another")
         case "torn":
             file.write_bytes(file.read_bytes()[:-20])
+        case "damaged":  # the metadata, at its end, still say that all is well
+            content = file.read_bytes()
+            file.write_bytes(content[:4] + bytes(60) + content[64:])
         case "foreign":
             frame = pl.read_parquet(file).drop("verdict")
             frame.write_parquet(file, metadata=pl.read_parquet_metadata(file))

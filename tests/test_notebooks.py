@@ -1,9 +1,11 @@
-"""All studies in one run by the same workflow as `make report`, as programs and as cells, killed once and resumed."""
+"""All studies in one run, as programs by `make report` and as cells by `make measure`, killed once and resumed."""
 
 import csv
 import shutil
 import tomllib
+from html import escape
 
+import nbformat
 import polars as pl
 import pytest
 
@@ -12,7 +14,7 @@ from async_cost.literature.published import load_published
 from async_cost.runs.comparisons import PAIR, of_today
 from async_cost.runs.find import load_run
 from async_cost.statistics.measured import Measured
-from async_cost.workflow.studies import ANALYSED, MEASURED
+from async_cost.workflow.studies import ANALYSED, MEASURED, left_by
 from async_cost.workflow.toolchain import KERNEL_BUILDS, ROOT
 
 KEY = ["bench", "variant", "parameter"]
@@ -191,7 +193,19 @@ def test_every_page_opens_without_an_error(whole_run, browser):
         tab.close()
 
 
-@pytest.mark.parametrize("whole_run", [pytest.param("cells", marks=pytest.mark.kernel)], indirect=True)
+OF_CELLS = pytest.mark.parametrize("whole_run", [pytest.param("cells", marks=pytest.mark.kernel)], indirect=True)
+
+
+@OF_CELLS
+def test_a_page_shows_what_the_cells_printed(whole_run):
+    report = whole_run.page.parent
+    cells = nbformat.read(left_by(report, "zero-cost"), as_version=4).cells
+    printed = [output.text for cell in cells for output in cell.get("outputs", ()) if output.output_type == "stream"]
+    page = (report / "cells-zero-cost.html").read_text(encoding="utf-8")
+    assert any("task polls" in text for text in printed) and all(escape(text.strip()) in page for text in printed)
+
+
+@OF_CELLS
 @pytest.mark.parametrize("room", sorted({study.notebook.split("/")[0] for study in MEASURED.values()}))
 def test_the_kernel_builds_what_the_lock_says(whole_run, room):
     """The run leaves the lock that cargo wrote for the cells."""

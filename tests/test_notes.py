@@ -180,9 +180,11 @@ def test_executed_notebooks_are_left_beside_the_pages_of_their_run(tmp_path):
     partial, reports = tmp_path / "partial", tmp_path / "reports"
     partial.mkdir()
     (partial / "run.json").write_text('{"run_id": "toy/1"}')
-    (partial / "zero-cost-sockets.measure.ipynb").write_text(f'["every sample is in {partial}", "{ROOT}/notebooks"]')
+    (partial / "zero-cost-sockets.measure.ipynb").write_text(
+        f'["every sample is in {partial}", "in data/runs/.partial/partial", "{ROOT}/notebooks"]'
+    )
     leave_notebooks(partial, ["zero-cost", "zero-cost-sockets"], reports)
     left = left_by(reports / "toy" / "1", "zero-cost-sockets")
-    assert left.read_text() == '["every sample is in data/runs/toy/1", "notebooks"]'
+    assert left.read_text() == '["every sample is in data/runs/toy/1", "in data/runs/toy/1", "notebooks"]'
     assert left.parts[-2:] == ("zero-cost", "sockets.ipynb")
     assert not left_by(reports / "toy" / "1", "zero-cost").exists()

@@ -101,7 +101,7 @@ def test_what_strangers_wrote_is_found_as_text(reports, opened):
     assert visit.complaints == []
 
 
-def test_sections_hold_prose_tables_and_descriptions_but_no_code(reports):
+def test_sections_hold_prose_tables_and_descriptions_but_no_code():
     body = (
         "<p>before</p><h2 id='one'>The <em>first</em><a class='anchor-link' href='#one'>¶</a></h2><p>some &lt;prose&gt;</p>"
         "<table><tr><td>Z1</td><td>replicated</td></tr></table><details class='code'><summary>Code</summary><pre>x = 1</pre></details>"

@@ -217,5 +217,5 @@ def test_parts_are_told_by_name_with_the_fraction_of_all(tmp_path):
     seen: list[Seen] = []
     progress = Progress(seen.append, tmp_path / "log", tmp_path)
     progress.part("alone", 0, 1)("cell 3 of 66", fraction=0.5)
-    progress.part("second", 1, 2)("cell 3 of 66", fraction=0.5)
-    assert seen == [Seen("cell 3 of 66", 0.5), Seen("second: cell 3 of 66", 0.5)]
+    progress.part("second", 1, 4)("cell 3 of 66", fraction=0.5)
+    assert seen == [Seen("cell 3 of 66", 0.5), Seen("second: cell 3 of 66", 0.375)]

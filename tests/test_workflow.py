@@ -47,6 +47,20 @@ def test_an_analysis_opens_a_run_that_holds_any_one_of_its_studies(room):
     assert set(re.findall(r'"(.+?)"', arguments)) in (set(), set(ANALYSED[room]))
 
 
+@pytest.mark.parametrize(
+    ("profile", "singly", "how"),
+    [("standard", False, []), ("quick", False, ["--together"]), ("standard", True, ["--singly"])],
+)
+def test_only_what_is_no_evidence_is_compiled_as_one(tmp_path, monkeypatch, profile, singly, how):
+    plan, commands = Plan("measure", profile, ["ladder"], singly=singly), []
+    plan.partial = tmp_path
+    monkeypatch.setattr(Progress, "command", lambda self, command, *_: commands.append(command))
+    monkeypatch.setattr(plan, "_seal", lambda study: None)
+    (step,) = (one for one in plan.steps() if one.name.startswith("compile"))
+    step.run(Progress(print, tmp_path / "log", tmp_path))
+    assert [command[5:] for command in commands] == [how]
+
+
 @pytest.fixture
 def analyses(tmp_path, monkeypatch):
     """Makes rooms whose analysis is one cell."""

@@ -17,13 +17,10 @@ _OPPOSITE = {"slower": "faster", "faster": "slower"}
 
 @dataclass(frozen=True)
 class Measured:
-    """`study` as measured by `run`; false where the run lacks the study."""
+    """`study` as measured by `run`."""
 
     run: Run
     study: str
-
-    def __bool__(self) -> bool:
-        return self.study in self.run.info.studies
 
     @cached_property
     def declared(self) -> pl.DataFrame:

@@ -222,7 +222,9 @@ def leave_notebooks(partial: Path, studies: Iterable[str], reports: Path) -> Non
         run = json.loads((partial / "run.json").read_text(encoding="utf-8"))["run_id"]
         for study in studies:
             if (executed := partial / f"{study}.measure.ipynb").exists():
-                text = executed.read_text(encoding="utf-8").replace(str(partial), f"data/runs/{run}")
+                text = executed.read_text(encoding="utf-8")
+                for name in (partial, Path("data/runs/.partial", partial.name)):  # a program tells the latter
+                    text = text.replace(str(name), f"data/runs/{run}")
                 left = left_by(reports / run, study)
                 left.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(left, text.replace(f"{ROOT}/", "").replace(str(Path.home()), "~"))

@@ -82,7 +82,9 @@ class Progress:
         """The progress of part `number`, from 0, of so many: it has the part's name, and the fraction of all parts."""
         if of == 1:
             return self
-        return replace(self, report=lambda seen: self.report(Seen(f"{name}: {seen.text}", number / of)))
+        return replace(
+            self, report=lambda seen: self.report(Seen(f"{name}: {seen.text}", (number + (seen.fraction or 0)) / of))
+        )
 
     def command(
         self,
