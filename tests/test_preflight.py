@@ -73,7 +73,7 @@ def test_a_full_disk_is_found_before_the_build(clone, monkeypatch):
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(preflight.shutil, "disk_usage", lambda path: usage(2_000_000_000))
     monkeypatch.setattr(preflight.toolchain, "steps", lambda native: [preflight.toolchain.Step("new", print, 1)])
-    assert "5 GB of free space" in found()
+    assert "6 GB of free space" in found()
     monkeypatch.setattr(preflight.toolchain, "steps", lambda native: [])
     assert found() == "", "once all is installed, less will do"
 

@@ -3,6 +3,7 @@ that is never changed; its run.json names the first run of its series.
 """
 
 import re
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -78,8 +79,9 @@ def _named(file: Path, _modified: int) -> str | None:
 def _series(folder: Path) -> str | None:
     file = folder / "run.json"
     with suppress(OSError):
+        found = file.stat()
         # Whoever opens a pipe waits for its other end.
-        return _named(file, file.stat().st_mtime_ns) if file.is_file() else None
+        return _named(file, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
     return None
 
 

@@ -17,10 +17,13 @@ _OPPOSITE = {"slower": "faster", "faster": "slower"}
 
 @dataclass(frozen=True)
 class Measured:
-    """`study` as measured by `run`."""
+    """`study` as measured by `run`; false where the run lacks the study."""
 
     run: Run
     study: str
+
+    def __bool__(self) -> bool:
+        return self.study in self.run.info.studies
 
     @cached_property
     def declared(self) -> pl.DataFrame:

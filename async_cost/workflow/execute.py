@@ -153,6 +153,8 @@ def execute(notebook: Path, executed: Path, singly: bool = False, together: bool
     client.together = {} if singly else sent_as_one(content.cells, together)
     client.skip_cells_with_tag = "" if singly else GLANCE
     code = [index for index, cell in enumerate(content.cells) if cell.cell_type == "code"]
+    for index in code:  # what JupyterLab has saved is of other runs
+        content.cells[index].outputs = []
 
     def announce(cell, cell_index, **_):
         if cell_index in code:

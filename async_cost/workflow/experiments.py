@@ -239,7 +239,7 @@ def notebook(rounds: int, processes: int, like_bench: bool) -> nbformat.Notebook
         if not any(re.search(pattern, cell.source) for cell in code):
             raise ValueError(f"{NOTEBOOK.name} has no {pattern}")
         for cell in code:
-            cell.source = re.sub(pattern, instead, cell.source)
+            cell.source = re.sub(pattern, lambda _, text=instead: text, cell.source)
     return content
 
 
@@ -324,10 +324,10 @@ def _now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-#: Tables that need no trials, by name, with what makes them.
+#: Tables that need no trials, by name, with what makes them and how many decimals it has.
 TABLES = {
-    "coverage": lambda: coverage.coverage(coverage.components(reference_run())),
-    "shapes": shapes.measure,
+    "coverage": (lambda: coverage.coverage(coverage.components(reference_run())), 4),
+    "shapes": (shapes.measure, 1),
 }
 
 
@@ -347,7 +347,8 @@ def main() -> None:
     only = arguments.only or names
     for name in () if arguments.tiny else (name for name in only if name in TABLES):
         file = ROOT / FOLDER / f"{name}.csv"
-        TABLES[name]().write_csv(file, float_precision=4)
+        make, decimals = TABLES[name]
+        make().write_csv(file, float_precision=decimals)
         print(f"The table is in {os.path.relpath(file)}")
     if chosen := tuple(name for name in only if name in EXPERIMENTS):
         print(f"The results are in {os.path.relpath(measure(TINY if arguments.tiny else Sizes(), chosen))}")

@@ -36,8 +36,8 @@ from async_cost.workflow.toolchain import PYTHON, ROOT, SNAKEMAKE
 WORK = Path(os.environ.get("ASYNC_COST_FLEET") or ROOT / "fleet" / ".work").resolve()
 #: How often a machine is tried; not by Snakemake, which would keep a retry from the node that failed.
 ATTEMPTS = 3
-#: Seconds between two polls of the jobs.
-POLL_S = 1.0
+#: Seconds between two polls of the jobs, and how often Slurm is asked for those that are to be cancelled.
+POLL_S, ASKED = 1.0, 10
 #: In what `sbatch --test-only` says of a job that would start.
 PROCESSORS = re.compile(r"using (\d+) processors")
 
@@ -70,7 +70,7 @@ class Fleet:
         if not isinstance(self.native, bool):
             yield f"native is {self.native!r}; write true or false"
         if unknown := sorted(set(str(self.studies).split()) - MEASURED.keys()):
-            yield f"there is no study {', '.join(unknown)}; write names with blanks between them: {', '.join(MEASURED)}"
+            yield f'there is no study {", ".join(unknown)}; write names with blanks between them, or "": {", ".join(MEASURED)}'
         if not isinstance(self.hours, int | float) or not 0 < self.hours <= 1000:
             yield f"hours is {self.hours!r}; write a number of hours"
         if not isinstance(self.machines, dict) or not self.machines:
@@ -212,7 +212,11 @@ def submit(fleet: Fleet, of_machines: dict[str, int], python: str, deadline: flo
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(snakemake.pid, signal.SIGKILL)
             snakemake.wait()
-            cancel(jobs() or ())
+            for _ in range(ASKED):
+                if (left := jobs()) is not None:
+                    break
+                time.sleep(POLL_S)
+            cancel(left or ())
 
 
 def measure(fleet: Fleet, python: str) -> dict[str, str]:

@@ -56,8 +56,9 @@ def main() -> None:
     except (CellFailed, PublishError) as error:
         sys.exit(str(error))
     (root / FOLDER).mkdir(exist_ok=True)
-    for file in (root / FOLDER).iterdir():
-        file.unlink()
+    for file in (root / FOLDER).glob("*.*"):
+        if file.is_file():
+            file.unlink()
     for name, text in files.items():
         (root / name).write_text(text, encoding="utf-8")
 

@@ -124,4 +124,4 @@ def _extern() -> list[str]:
 
 
 def _run(*command: str | Path) -> str:
-    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout

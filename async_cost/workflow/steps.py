@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 #: Lines of a failed command's output that are repeated on the terminal.
 TAIL_LINES = 30
@@ -99,17 +100,13 @@ class Progress:
         status.
         """
         words, unread, tail = [*map(str, arguments)], b"", deque[str](maxlen=TAIL_LINES)
-        process = subprocess.Popen(
-            words,
-            cwd=self.root,
-            env={**os.environ, **(env or {}), "ASYNC_COST_PROGRESS": "json"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            preexec_fn=die_with_parent,
-        )
-        assert process.stdin and process.stdout, "both are pipes"
-        with self.log.open("a", encoding="utf-8", buffering=1) as log, process:  # which waits for its end
+        how: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        how |= {"cwd": self.root, "env": {**os.environ, **(env or {}), "ASYNC_COST_PROGRESS": "json"}}
+        with (
+            self.log.open("a", encoding="utf-8", buffering=1) as log,
+            subprocess.Popen(words, preexec_fn=die_with_parent, **how) as process,  # which waits for its end
+        ):
+            assert process.stdin and process.stdout, "both are pipes"
             try:
                 print("$", *words, file=log)
                 with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
