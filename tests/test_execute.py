@@ -10,11 +10,9 @@ import pytest
 import zmq
 from jupyter_client.session import Session
 
-from async_cost.workflow import plan
 from async_cost.workflow.environment import OURS
-from async_cost.workflow.execute import GLANCE, CellFailed, execute, is_call, sent_as_one
+from async_cost.workflow.execute import GLANCE, CellFailed, execute, sent_as_one
 from async_cost.workflow.kernel import PAUSE_S, Relay, claim, sockets
-from async_cost.workflow.steps import Progress
 from async_cost.workflow.studies import LIBRARIES
 from async_cost.workflow.toolchain import ROOT
 
@@ -215,20 +213,6 @@ def test_a_new_build_folder_begins_with_the_crates_of_one_that_no_kernel_holds(t
     assert not (folder / "part").exists()
     os.close(lock)
     os.close(locked)
-
-
-def test_a_study_is_proved_and_ready_as_a_standard_run_compiles_it(rust, tmp_path, monkeypatch):
-    """Not as one, as in the whole run of cells, but each call with the items before it."""
-    monkeypatch.setattr(plan, "NOT_EVIDENCE", ())
-    one = plan.Plan("measure", "smoke", ["servers"])
-    monkeypatch.setattr(one, "partial", tmp_path)
-    monkeypatch.setattr(one, "seals", tmp_path / "seals")
-    (step,) = (step for step in one.steps() if step.name.startswith("compile"))
-    step.run(Progress(lambda seen: None, tmp_path / "log", ROOT))
-    assert step.done() and "--together" not in (tmp_path / "log").read_text()
-    cells = nbformat.read(tmp_path / "servers.measure.ipynb", as_version=4).cells
-    counts = {cell.execution_count for cell in cells if is_call(cell)}
-    assert len(counts) == sum(map(is_call, cells)) > 1
 
 
 def test_the_first_notebook_shows_a_number_for_each_way(rust, tmp_path):

@@ -14,6 +14,9 @@ from async_cost.literature.published import load_published
 from async_cost.runs.comparisons import PAIR, of_today
 from async_cost.runs.find import load_run
 from async_cost.statistics.measured import Measured
+from async_cost.workflow import plan
+from async_cost.workflow.execute import is_call
+from async_cost.workflow.steps import Progress
 from async_cost.workflow.studies import ANALYSED, MEASURED, left_by
 from async_cost.workflow.toolchain import KERNEL_BUILDS, ROOT
 
@@ -219,3 +222,20 @@ def test_the_kernel_builds_what_the_lock_says(whole_run, room):
     )
     assert built, "the kernel's lock is empty"
     assert built <= ours, f"the kernel builds what Cargo.lock does not name: {sorted(built - ours)}"
+
+
+@OF_CELLS
+def test_a_study_is_proved_and_ready_as_a_standard_run_compiles_it(whole_run, tmp_path, monkeypatch):
+    """Not as one, as in the whole run of cells, but each call with the items before it. After that run, since what it
+    measures is built in the same folder.
+    """
+    monkeypatch.setattr(plan, "NOT_EVIDENCE", ())
+    one = plan.Plan("measure", "smoke", ["servers"])
+    monkeypatch.setattr(one, "partial", tmp_path)
+    monkeypatch.setattr(one, "seals", tmp_path / "seals")
+    (step,) = (step for step in one.steps() if step.name.startswith("compile"))
+    step.run(Progress(lambda seen: None, tmp_path / "log", ROOT))
+    assert step.done() and "--together" not in (tmp_path / "log").read_text()
+    cells = nbformat.read(tmp_path / "servers.measure.ipynb", as_version=4).cells
+    counts = {cell.execution_count for cell in cells if is_call(cell)}
+    assert len(counts) == sum(map(is_call, cells)) > 1
