@@ -53,7 +53,7 @@ def written(path: Path, **changes: object) -> Path:
         ({"studies": "$(ladder)"}, "there is no study $(ladder); write names with blanks between them"),
         (
             {"studies": "ladder laddr"},
-            "there is no study laddr; write names with blanks between them: zero-cost, ladder",
+            'there is no study laddr; write names with blanks between them, or "": zero-cost, ladder',
         ),
         ({"hours": 0}, "hours is 0"),
         ({"nodes": 3}, "unexpected keyword argument 'nodes'"),

@@ -263,6 +263,15 @@ def test_ticks_are_not_rounded_to_one_another():
     assert {1.05, 1.15} <= {float(tick) for tick in re.findall(r">(1(?:\.\d+)?)</text>", svg)}
 
 
+def test_an_interval_below_zero_has_a_beginning_on_a_log_scale():
+    """A mean of two processes of a smoke run may have one; a browser would draw the whole chart at NaN."""
+    rows = {"variant": ["a", "b"], "of": "all", "value": [10.0, 20.0], "low": [-5.0, 15.0], "high": [30.0, 40.0]}
+    chart = charts.intervals(pl.DataFrame(rows), series="of", description="Two rows.").to_dict()
+    (drawn,) = chart["datasets"].values()
+    field = chart["layer"][0]["encoding"]["x"]["field"]
+    assert [row[field] for row in drawn] == [5.0, 15.0] and drawn[0]["low"] == -5.0
+
+
 def test_an_analysis_whose_studies_the_run_lacks_is_said_to_be_not_measured(tmp_path):
     run = example_run(tmp_path / "run")
     absent = tmp_path / "absent" / "analysis.ipynb"

@@ -194,8 +194,11 @@ def intervals(
     if series:
         frame = frame.with_columns(pl.col(label).map_elements(_broken, pl.String))
 
-    log = log or series is not None
-    drawn = [*frame[value], *frame["low"], *frame["high"], *(frame["published"] if published else [])]
+    log, low = log or series is not None, "low"
+    if log and (frame["low"] <= 0).any():  # of hardly any processes, and a logarithm has no place for it
+        low, least = "begins", frame.select(value, "high").min().row(0)
+        frame = frame.with_columns(begins=pl.when(pl.col("low") > 0).then("low").otherwise(min(least) / 2))
+    drawn = [*frame[value], *frame[low], *frame["high"], *(frame["published"] if published else [])]
     along_x: Any = {
         "title": wrapped(title),
         "scale": alt.Scale(nice=False, padding=10, **({"type": "log"} if log else {"zero": False})),
@@ -215,7 +218,7 @@ def intervals(
     stroke = base.transform_calculate(whose=f"'{ours}'").mark_point(size=150 if series else 260, strokeWidth=2.5)
     layers: list[alt.Chart] = [_rule(x=alt.XDatum(1, **along_x))] if value == "ratio" else []
     layers += [
-        base.mark_rule(strokeWidth=9, opacity=0.4).encode(x=alt.X("low:Q", **along_x), x2="high:Q"),
+        base.mark_rule(strokeWidth=9, opacity=0.4).encode(x=alt.X(f"{low}:Q", **along_x), x2="high:Q"),
         stroke.encode(x=alt.X(f"{value}:Q", **along_x), shape=shape, opacity=alt.value(1)),
     ]
     if not series:
