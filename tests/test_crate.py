@@ -22,6 +22,7 @@ from async_cost.runs.find import load_run
 from async_cost.runs.run import Run
 from async_cost.statistics.judge import _groups_behind, in_sittings
 from async_cost.statistics.table import make
+from async_cost.workflow import layouts
 from async_cost.workflow.toolchain import ROOT
 
 METHODS = ("tango-bench", "Criterion")
@@ -71,7 +72,8 @@ def by_the_crate(run, table, tmp_path_factory) -> list[dict[str, str]]:
     names = ("study", *PAIR, "group", "kind", "limit", "control", "units", "baseline_units", "behind")
     rows.select(names).write_csv(folder / "comparisons.csv")
     command = ["cargo", "run", "--quiet", "--release", "-p", "by-turns", "--example", "judge", "--", folder]
-    said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    environ = {**os.environ, **layouts.environment()}
+    said = subprocess.run(command, cwd=ROOT, env=environ, check=True, capture_output=True, text=True).stdout
     return list(csv.DictReader(io.StringIO(said)))
 
 

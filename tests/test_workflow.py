@@ -189,6 +189,7 @@ def test_a_study_depends_on_its_notebook_its_crate_and_the_crates_that_this_uses
     ladder = {"notebooks/ladder/measure.ipynb", "rust-kernels/ladder/measure.rs"}
     assert shared | ladder <= names("ladder")
     assert "notebooks/ladder/measure.ipynb" not in names("zero-cost")
+    assert not [name for name in names("runtimes-executor") if "/tests/" in name], "a test changes no number"
     for study in MEASURED:
         assert f"notebooks/{MEASURED[study].notebook}.ipynb" in names(study)
 

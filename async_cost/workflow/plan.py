@@ -246,7 +246,9 @@ def _sources(studies: Sequence[str]) -> hashlib._Hash:
 
 
 def measured_files(studies: Iterable[str]) -> list[Path]:
-    """The files that the numbers of `studies` depend on: notebooks, crates, those that these use, and the lock."""
+    """The files that the numbers of `studies` depend on: notebooks, crates without their tests, those that these use,
+    and the lock.
+    """
     notebooks = [measuring(study) for study in studies]
     files = {ROOT / "Cargo.lock", ROOT / "Cargo.toml", ROOT / "rust-toolchain.toml", *notebooks}
     waiting, seen = [crate_of(notebook) for notebook in notebooks], set()
@@ -256,7 +258,7 @@ def measured_files(studies: Iterable[str]) -> list[Path]:
             continue
         seen.add(crate)
         manifest = tomllib.loads((crate / "Cargo.toml").read_text(encoding="utf-8"))
-        files |= {path for path in crate.rglob("*") if path.is_file()}
+        files |= {path for path in crate.rglob("*") if path.is_file() and "tests" not in path.relative_to(crate).parts}
         files.add((crate / manifest.get("lib", {}).get("path", "src/lib.rs")).resolve())
         for kind in ("dependencies", "build-dependencies", "dev-dependencies"):
             ours = (

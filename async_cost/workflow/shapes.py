@@ -5,6 +5,7 @@ needs of the notebook's own source. All are compiled in turn, several times.
 """
 
 import json
+import os
 import re
 import resource
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
-from async_cost.workflow import toolchain
+from async_cost.workflow import layouts, toolchain
 from async_cost.workflow.toolchain import ROOT
 
 SOURCE = ROOT / "rust-kernels" / "async-fn" / "measure.rs"
@@ -124,4 +125,5 @@ def _extern() -> list[str]:
 
 
 def _run(*command: str | Path) -> str:
-    return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    environment = {**os.environ, **layouts.environment()}
+    return subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -78,7 +78,7 @@ def repeated(run: Path) -> dict[str, Any]:
 BEGIN = "A new series begins with `make measure`"
 #: What the sittings of a series have in common, by its place in run.json.
 COMMON = {
-    "program": "the program (rust-kernels/, the Rust notebooks, Cargo.lock)",
+    "program": "the program (rust-kernels/ without tests, the Rust notebooks, Cargo.lock)",
     "toolchain.rustc": "the compiler",
     "toolchain.evcxr": "the Rust kernel",
     "codegen": "the options of the compiler",
