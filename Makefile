@@ -106,7 +106,8 @@ test-rust:
 	$(TOOL) cargo clippy --workspace --all-features --all-targets --locked -- -D warnings
 	$(TOOL) cargo test --workspace --all-features --locked --no-fail-fast
 
-PYTEST = $(TOOL) python -m pytest -rs --durations=20 -n 2
+# Three, since some of what is tested waits for something else.
+PYTEST = $(TOOL) python -m pytest -rs --durations=20 -n 3
 
 test-python: packages lint-python
 	$(PYTEST) -m "not (kernel or address_sanitizer or valgrind or loom or soak or slurm)"

@@ -165,8 +165,7 @@ class Command:
     def start(self, **changes: object) -> subprocess.Popen:
         folders = {"FLEET": "work", "RUNS": "runs", "REPORTS": "reports"}
         env = {f"ASYNC_COST_{name}": str(self.folder / folder) for name, folder in folders.items()}
-        # What both nodes compile is the same, and partly compiled here already.
-        env |= {"CARGO_TARGET_DIR": str(ROOT / "target"), "PYTHONPATH": str(ROOT), **NO_PDFS}
+        env |= {"PYTHONPATH": str(ROOT), **NO_PDFS}
         config = written(self.folder / "fleet.yaml", **changes)
         command = [toolchain.SNAKEMAKE.with_name("python"), "-m", "async_cost.workflow.fleet", config]
         return subprocess.Popen(

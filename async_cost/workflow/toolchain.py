@@ -38,12 +38,14 @@ EVCXR_PROFILE = {
     "CARGO_PROFILE_RELEASE_DEBUG": "false",
     "CARGO_PROFILE_RELEASE_LTO": "off",
 }
-#: What every start of a kernel reads the standard library with: 5.6 s of a processor if these are optimised, 26 s if
-#: none is, and 4.4 s if all crates are, which takes minutes longer to build.
+#: What every kernel reads the standard library with, at its start and for its first cell: 4.3 s of a processor if these
+#: are optimised fully, 8 s if they are a little, and half a minute if none is. All other crates would take minutes to
+#: build.
 READS_THE_LIBRARY = (
     *("ra-ap-rustc_lexer", "ra_ap_base_db", "ra_ap_hir_def", "ra_ap_hir_expand", "ra_ap_intern", "ra_ap_mbe"),
     *("ra_ap_parser", "ra_ap_span", "ra_ap_syntax", "ra_ap_syntax-bridge", "ra_ap_tt", "ra_ap_vfs"),
-    *("boxcar", "hashbrown", "indexmap", "memchr", "rowan", "rustc-hash", "salsa", "smallvec", "text-size", "triomphe"),
+    *("boxcar", "drop_bomb", "hashbrown", "indexmap", "libmimalloc-sys", "memchr", "rowan", "rustc-hash", "salsa"),
+    *("smallvec", "text-size", "triomphe"),
 )
 #: Each kernel builds its cells in a folder of its own below this one (`async_cost.workflow.kernel`). Cargo looks for no
 #: workspace above a folder of this name: cells belong to none, neither to ours nor to one around the clone.
@@ -176,7 +178,7 @@ def _install_evcxr(progress: Progress) -> None:
         cargo: list[str | Path] = ["cargo", "install", "--locked", "--force", "--root", TOOLS, "--target-dir", build]
         cargo += ["evcxr_jupyter", "--version", EVCXR_VERSION]
         for crate in READS_THE_LIBRARY:
-            cargo += ["--config", f"profile.release.package.{crate}.opt-level=1"]
+            cargo += ["--config", f"profile.release.package.{crate}.opt-level=3"]
         progress.command(cargo, env={**CARGO_ENV, **EVCXR_PROFILE}, progress=cargo_progress)
         (TOOLS / "evcxr.stamp").write_text(EVCXR_VERSION, encoding="utf-8")
     shutil.rmtree(build, ignore_errors=True)
