@@ -106,8 +106,7 @@ test-rust:
 	$(TOOL) cargo clippy --workspace --all-features --all-targets --locked -- -D warnings
 	$(TOOL) cargo test --workspace --all-features --locked --no-fail-fast
 
-# Three, since some of what is tested waits for something else.
-PYTEST = $(TOOL) python -m pytest -rs --durations=20 -n 3
+PYTEST = $(TOOL) python -m pytest -rs --durations=20 -n 2
 
 test-python: packages lint-python
 	$(PYTEST) -m "not (kernel or address_sanitizer or valgrind or loom or soak or slurm)"

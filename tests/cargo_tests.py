@@ -1,4 +1,4 @@
-"""Test binaries of the crates, built for all of them at once: one by one, cargo would choose other features of what
+"""Test binaries of the crates, built for many of them at once: one by one, cargo would choose other features of what
 they share for each, and compile it again.
 """
 

@@ -19,7 +19,7 @@ from async_cost.report.pdf import CHROMIUM_ARGUMENTS, find_chromium
 from async_cost.workflow.publishing import publish_run
 from async_cost.workflow.toolchain import ROOT
 
-#: Files that take longest; begun first, so that all processes end at about the same time.
+#: Files that take longest; begun first, so that two processes end at about the same time.
 LONG = ("test_notebooks.py", "test_memory.py", "test_loom.py", "test_execute.py", "test_fleet_run.py", "test_lab.py")
 #: What `make test` leaves out and `make test-all` tests as well: markers of pytest (pyproject.toml), and what each is.
 MORE = {

@@ -1,9 +1,7 @@
 """A cell that fails ends the workflow, and the reader learns why; two kernels do not share a build folder."""
 
-import json
 import os
 import re
-import sys
 import time
 from types import SimpleNamespace
 
@@ -13,7 +11,6 @@ import zmq
 from jupyter_client.session import Session
 
 from async_cost.workflow.environment import OURS
-from async_cost.workflow.episodes import hold, seal, start_file
 from async_cost.workflow.execute import GLANCE, CellFailed, execute, sent_as_one
 from async_cost.workflow.kernel import PAUSE_S, Relay, claim, sockets
 from async_cost.workflow.studies import LIBRARIES
@@ -194,24 +191,6 @@ def test_two_kernels_of_a_room_build_in_two_folders_and_a_free_one_is_taken_agai
     os.close(lock)
     assert claim("room", tmp_path)[0] == first
     os.close(other)
-
-
-def test_a_kernel_builds_elsewhere_while_a_run_measures_what_another_has_built(tmp_path):
-    folder, lock = claim("room", tmp_path)
-    (library := folder / "target" / "measures-a.so").parent.mkdir()
-    library.touch()
-    about = {"program": sys.executable, "arguments": [], "library": {"path": str(library), "entry": "run"}}
-    about |= {"until": [1], "done_status": 40, "refused_status": 1}
-    start_file(tmp_path, "a").write_text(json.dumps(about))
-    seal(tmp_path, "a", tmp_path / "kept")
-    hold(tmp_path, "a").close()  # a kernel is in it
-    os.close(lock)
-    held = hold(tmp_path, "a")
-    other, lock = claim("room", tmp_path)
-    assert other != folder and (other / "target").exists() and library.exists()
-    held.close()
-    assert claim("room", tmp_path)[0] == folder
-    os.close(lock)
 
 
 def test_a_new_build_folder_begins_with_the_crates_of_one_that_no_kernel_holds(tmp_path):

@@ -8,16 +8,14 @@ cover these changes. The study's own program, or cell, wrote down how a process 
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import random
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TextIO
 
 from async_cost.files import read_json, write_whole
 from async_cost.workflow import layouts
@@ -149,20 +147,6 @@ def reuse(kept: Path, partial: Path, study: str, env: Mapping[str, str], progres
 def is_sealed(partial: Path, study: str) -> bool:
     """Whether `study` can still be measured with what was sealed."""
     return Start.read(partial, study) is not None
-
-
-def hold(partial: Path, study: str) -> TextIO | None:
-    """Make kernels build elsewhere than in the folder that holds the library of `study`, for as long as what is
-    returned is open; nothing without a library. A kernel that is in that folder stays.
-    """
-    start = Start.read(partial, study)
-    of_kernels = start.library.parents if start and start.library else ()
-    for lock in (folder / "lock" for folder in of_kernels if (folder / "lock").is_file()):
-        file = lock.open()
-        with suppress(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return file
-    return None
 
 
 def _digest(start: Mapping) -> str:

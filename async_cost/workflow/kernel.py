@@ -3,9 +3,8 @@
     python -m async_cost.workflow.kernel <evcxr_jupyter> <connection file>
 
 evcxr rewrites one source file for every cell, so two kernels in one folder would break each other; in an empty one, a
-kernel rebuilds all crates, for a minute. So folders are numbered and kept, a kernel takes the first that no other has
-and no run measures from, and a new one begins with a copy of what was built in another. The lock is passed on to evcxr,
-and released when that ends.
+kernel rebuilds all crates, for a minute. So folders are numbered and kept, a kernel takes the first free one, and a new
+one begins with a copy of what was built in another. The lock is passed on to evcxr, and released when that ends.
 
 A front end sends the cells that it is told to run at once, and relies on the kernel to leave out those after an error
 (`stop_on_error` in Jupyter's messaging protocol). evcxr runs them all, with what an earlier version of the failed cell

@@ -9,7 +9,7 @@ import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from async_cost.files import read_json, write_whole
 from async_cost.paths import reports_root, runs_root
@@ -54,8 +54,6 @@ class Plan:
         self.only = only
         #: Whether the kernel gets every cell on its own, as from a person in JupyterLab.
         self.singly = singly
-        #: What keeps other kernels, such as those of JupyterLab, from building where this is measured from.
-        self.held: list[TextIO | None] = []
         #: How many times the rounds and episodes of the profile are measured.
         self.times = 1 if studies is None or len(studies) > 1 else MEASURED[studies[0]].times(profile)
         chosen = "" if self.studies == tuple(MEASURED) else f' STUDIES="{" ".join(self.studies)}"'
@@ -180,7 +178,6 @@ class Plan:
                     command += [self.partial / f"{study}.measure.ipynb", *how]
                     progress.part(study, number, len(studies)).command(command, {**self._env(), **PREPARE})
                     self._seal(study)
-            self.held += [episodes.hold(self.partial, study) for study in studies]
 
         name, needs = f"compile the cells of {room.name}", [PACKAGES, EVCXR_STEP, CRATES]
         return Step(name, run, 90 * len(studies), lambda: self._prepared(*studies), needs)
@@ -199,7 +196,6 @@ class Plan:
 
     def _measure(self, progress: Progress) -> None:
         seconds = self._seconds()
-        self.held += [episodes.hold(self.partial, study) for study in self.studies]
         if not episodes.done_episodes(self.partial):
             self._begin(progress, sum(seconds.values()))
         episodes.measure(self.partial, seconds, self._env(), progress)

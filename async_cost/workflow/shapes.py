@@ -117,13 +117,14 @@ def _functions(file: Path) -> list[int]:
 
 def _extern() -> list[str]:
     """What tells rustc of the crates in `EXTERN`, which cargo has built for the notebook's own."""
-    printed = _run("cargo", "build", "--locked", "--release", "-p", "async-fn", "--message-format=json")
+    # With the linker that everything in this folder is built with: else cargo would compile all of it again.
+    environment = {**os.environ, **layouts.environment()}
+    printed = _run("cargo", "build", "--locked", "--release", "-p", "async-fn", "--message-format=json", env=environment)
     artifacts = [json.loads(line) for line in printed.splitlines() if '"compiler-artifact"' in line]
     files = {artifact["target"]["name"].replace("-", "_"): artifact["filenames"][0] for artifact in artifacts}
     named = [f"--extern={name}={files[name]}" for name in EXTERN]
     return [*named, f"-Ldependency={Path(files['futures']).parent}"]
 
 
-def _run(*command: str | Path) -> str:
-    environment = {**os.environ, **layouts.environment()}
-    return subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+def _run(*command: str | Path, env: dict[str, str] | None = None) -> str:
+    return subprocess.run(command, cwd=ROOT, env=env, check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -218,7 +218,7 @@ fn a_poll_may_wait_for_what_the_end_of_another_task_brings() {
 #[test]
 fn what_is_begun_during_the_end_is_over_with_it() {
     in_time("the end of a runtime", || {
-        // Where workers are slow to end, tasks are cancelled before they are gone: what is begun by then may be done.
+        // On a busy machine tasks are cancelled while workers still run: what is begun then may complete.
         assert!(
             (0..100).any(|_| cancelled_during_the_end() == (true, true)),
             "a task or a call was done each time"
