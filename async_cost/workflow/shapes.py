@@ -119,7 +119,9 @@ def _extern() -> list[str]:
     """What tells rustc of the crates in `EXTERN`, which cargo has built for the notebook's own."""
     # With the linker that everything in this folder is built with: else cargo would compile all of it again.
     environment = {**os.environ, **layouts.environment()}
-    printed = _run("cargo", "build", "--locked", "--release", "-p", "async-fn", "--message-format=json", env=environment)
+    printed = _run(
+        "cargo", "build", "--locked", "--release", "-p", "async-fn", "--message-format=json", env=environment
+    )
     artifacts = [json.loads(line) for line in printed.splitlines() if '"compiler-artifact"' in line]
     files = {artifact["target"]["name"].replace("-", "_"): artifact["filenames"][0] for artifact in artifacts}
     named = [f"--extern={name}={files[name]}" for name in EXTERN]
