@@ -85,7 +85,9 @@ class Plan:
         elif self.native:  # after the counting: what that has compiled is needed here, too
             ready = [count, Step(f"build {number}", self._build, 5 * number, self._prepared, [count.name])]
         else:
-            ready = [count, *map(self._compile, dict.fromkeys(measuring(study).parent for study in self.studies))]
+            rooms = map(self._compile, dict.fromkeys(measuring(study).parent for study in self.studies))
+            # The longest first, so that two at a time end at about the same time.
+            ready = [count, *sorted(rooms, key=lambda step: -step.expected_s)]
         return [
             Step("compare notebooks and crates", self._compare, 2, needs=[PACKAGES]),
             *ready,
