@@ -16,7 +16,7 @@ QUICK_TESTS = tests/test_in_step.py tests/test_notebook_table.py tests/test_pins
 CRATES = $$(if [ "$$STUDIES" ]; then printf ' -p %s' $$STUDIES; else echo --workspace; fi)
 ANALYSES = $$(for study in $$STUDIES; do ls tests/test_$$(echo $$study | tr - _)_analysis.py 2>/dev/null; done)
 
-.PHONY: help report measure sweep compare contribute fleet comparisons sample experiments site test test-all test-rust test-python test-python-all lint-python test-fast deny lab setup packages format clean
+.PHONY: help report measure sweep compare contribute fleet comparisons findings sample experiments site test test-all test-rust test-python test-python-all lint-python test-fast deny lab setup packages format clean
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
@@ -30,6 +30,7 @@ help:
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
 	@echo "make fleet [CONFIG=fleet/config.yaml]   measure several machines by Slurm, and make one site of them"
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
+	@echo "make findings  write data/findings.csv, how findings are defined, and data/judged.csv, what committed series say"
 	@echo "make sample      write docs/sample, the report of the reference run as pages for where the repository is hosted"
 	@echo "make experiments  measure the measuring, for the page on trust: some twenty minutes, into data/experiments/"
 	@echo "make lab      open JupyterLab with both kernels"
@@ -67,6 +68,9 @@ fleet:
 
 comparisons: packages
 	$(TOOL) python -m async_cost.workflow.declared
+
+findings: packages
+	$(TOOL) python -m async_cost.workflow.definitions
 
 sample: packages
 	$(TOOL) python -m async_cost.workflow.sample

@@ -9,6 +9,7 @@ import pytest
 
 import async_cost as ac
 from async_cost import words
+from async_cost.findings.definitions import limits_of_today, row_of
 from async_cost.findings.finding import Finding, Judge, finding, record
 from async_cost.findings.operands import Pair, Pairs, more_added, pair, pairs, ratio_of_ratios
 from async_cost.findings.vocabulary import bounds
@@ -16,7 +17,6 @@ from async_cost.report import finding as shown
 from async_cost.report.reading import Reading
 from async_cost.report.records import banner
 from async_cost.runs.find import load_run
-from async_cost.runs.judged import REGIONS, findings_of_today
 from async_cost.statistics.effects import Effect
 from async_cost.statistics.interval import quantile
 from async_cost.statistics.statement import Outcome, departure, region
@@ -353,23 +353,35 @@ def test_a_typical_and_an_undisturbed_machine_that_contradict_each_other_leave_i
     assert "on a typical machine it holds, on an undisturbed one it does not." in shown.markdown(against)
 
 
-def test_a_changed_region_changes_the_hash_that_a_run_records(tmp_path):
-    for name in REGIONS:
-        (tmp_path / "async_cost" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "async_cost" / name).write_text("words")
-    (tmp_path / "data").mkdir()
-    folder = tmp_path / "notebooks" / "room"
-    folder.mkdir(parents=True)
+def test_a_definition_is_what_is_judged_and_not_how_it_is_said():
+    limits = limits_of_today()
+    with_a_further_study = {**limits, ("dummy", FREE.key, FREE.baseline): 0.5}
 
-    def hashed(source: str, prose: str = "Once.") -> str:
-        cells = [{"cell_type": "markdown", "source": [prose]}, {"cell_type": "code", "source": [source]}]
-        (folder / "analysis.ipynb").write_text(json.dumps({"cells": cells}))
-        return findings_of_today(tmp_path)
+    def hash_of(one: Finding, limits=limits) -> object:
+        return row_of(one, limits)["hash"]
 
-    assert hashed("run.finding(1)") != hashed("run.finding(2)")
-    assert hashed("run.finding(1)") == hashed("run.finding(1)", "Twice.")
-    assert hashed("draw(1)") == hashed("draw(2)")
-    for changed in (tmp_path / "data" / "comparisons.csv", tmp_path / "async_cost" / REGIONS[2]):
-        before = findings_of_today(tmp_path)
-        changed.write_text("other")
-        assert findings_of_today(tmp_path) != before, changed.name
+    one = said(FREE.ratio, under(2))
+    also = finding("other", "other-id", "In other words.", FREE.ratio.named("as such"), under(2.0), because="So.")
+    assert hash_of(one) == hash_of(also) == hash_of(one, with_a_further_study)
+    assert row_of(one, limits)["sentence"] != row_of(also, limits)["sentence"]
+    read_again = msgspec.convert(record(one), Finding)
+    assert hash_of(one) == hash_of(read_again)
+    others = [
+        said(FREE.ratio, under(2.01)),
+        said(FREE.ratio, over(2)),
+        said(FREE.added, under(2)),
+        said(CALLS.ratio, under(2)),
+        said(FREE.turned.ratio, under(2)),
+        said(FREE.ratio, under(2), processors=2),
+        said(DESIGNS.ratio, under(2)),
+        said(DESIGNS.ratio, most_of(under(2))),
+    ]
+    stricter = {pair: limit / 2 for pair, limit in limits.items()}
+    assert len({hash_of(one), hash_of(one, stricter), *map(hash_of, others)}) == len(others) + 2
+
+
+def test_a_finding_that_is_newer_than_a_run_that_tests_others_says_so(judge):
+    found = judge(said(FREE.ratio, over(1)))
+    assert "after this run" not in shown.markdown(found)
+    assert "after this run" in shown.markdown(replace(found, tested=False))
+    assert "after this run" in shown.html(replace(found, tested=False))

@@ -6,6 +6,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from async_cost.findings.definitions import definitions
 from async_cost.literature.claims import Claim, Comparison, load_claims
 from async_cost.literature.replication import Judgement, outcomes, score_sentence, tally, validity_sentence
 from async_cost.paths import repository_root
@@ -13,9 +14,10 @@ from async_cost.report.reading import _advice
 from async_cost.report.records import findings_tested
 from async_cost.runs.comparisons import PAIR
 from async_cost.runs.find import load_run, reference_run
-from async_cost.runs.judged import claims_of_today, findings_of_today
+from async_cost.runs.judged import claims_of_today, findings_of_today, recorded, seen_by
 from async_cost.statistics.statement import OUTCOMES, Outcome, departure, outcome, region, together
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, bench_of, make_run
+from async_cost.workflow.definitions import committed_series
 
 CLAIMS = load_claims()
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -279,37 +281,53 @@ def test_documents_whose_own_table_speaks_against_them_are_named():
     assert [claim.id for claim in CLAIMS if claim.own_figure] == ["R11", "R13", "R20", "N45", "P4", "C10"]
 
 
-def test_a_run_knows_the_claims_that_it_was_made_for(tmp_path):
+def test_a_run_tests_the_claims_and_findings_that_are_defined_as_before_it(tmp_path):
+    """Also those of a run that recorded one hash of all, whatever else was changed since."""
+
+    def says(name: str, what: str, hashes: str | None) -> str:
+        run = load_run(made(tmp_path / name, changes={what: hashes} if hashes else {}))
+        return (validity_sentence if what == "claims" else findings_tested)(run)
+
+    for what, today in (("claims", claims_of_today()), ("findings", findings_of_today())):
+        assert "before" in says(f"{what}-today", what, recorded(today.values()))
+        for name, none in (("unknown", "0" * 64), ("nothing", None)):
+            assert "no test of the" in says(f"{what}-{name}", what, none)
+    one, *others = claims_of_today()
+    few = recorded(claims_of_today()[id] for id in others)
+    assert says("one", "claims", few).startswith(f"It is no test of {one}, which were written or changed since")
+    few = recorded(list(findings_of_today().values())[:-1])
+    number = len(findings_of_today())
+    assert f"tests {number - 1} of {number} findings" in says("others", "findings", few)
+
+
+def test_the_committed_series_test_what_was_defined_as_today_before_them():
+    for run in committed_series():
+        assert seen_by(run, "findings") >= {
+            row["hash"] for row in definitions().filter(pl.col("since").is_null()).iter_rows(named=True)
+        }
+        assert len(seen_by(run, "claims") & set(claims_of_today().values())) > 100, run.info.run_id
+
+
+def test_words_of_a_claim_are_no_part_of_its_definition_and_its_operands_are(tmp_path):
     (tmp_path / "data").mkdir()
-    for name in ("claims.csv", "claims-operands.csv"):
-        (tmp_path / "data" / name).write_bytes((repository_root() / "data" / name).read_bytes())
-    assert claims_of_today(tmp_path) == claims_of_today() and len(claims_of_today()) == 64
-    with (tmp_path / "data" / "claims-operands.csv").open("a") as file:
-        file.write("\n")
-    assert claims_of_today(tmp_path) != claims_of_today()
-    info = load_run(made(tmp_path / "run", changes={"claims": claims_of_today()})).info
-    assert info.claims == claims_of_today()
 
+    def changed(name: str, *change: tuple[str, str]) -> set[str]:
+        for file in ("claims.csv", "claims-operands.csv"):
+            text = (repository_root() / "data" / file).read_text(encoding="utf-8")
+            for old, new in change if file == name else ():
+                assert old in text
+                text = text.replace(old, new)
+            (tmp_path / "data" / file).write_text(text, encoding="utf-8")
+        return {id for id, hash in claims_of_today(tmp_path).items() if claims_of_today().get(id) != hash}
 
-def test_a_run_is_a_test_of_the_claims_that_were_written_before_it(tmp_path):
-    made_for = {"today": claims_of_today(), "earlier": "0" * 64, "nothing": None}
-    sentences = {
-        name: validity_sentence(load_run(made(tmp_path / name, changes={"claims": claims} if claims else {})))
-        for name, claims in made_for.items()
-    }
-    changed = sum(claim.changed is not None for claim in CLAIMS if claim.is_claim)
-    assert "written before it" in sentences["today"] and "no test of them" in sentences["nothing"]
-    # Made-up runs are older than the changes.
-    assert f"no test of the {changed} that changed since" in sentences["earlier"]
-
-
-def test_a_run_is_a_test_of_the_findings_that_were_written_before_it(tmp_path):
-    says = {
-        hash: findings_tested(load_run(made(tmp_path / str(hash)[:8], changes={"findings": hash} if hash else {})))
-        for hash in (findings_of_today(), "0" * 64, None)
-    }
-    words = ("this run tests them", "of those it is no test", "no test of the findings")
-    assert all(word in text for word, text in zip(words, says.values(), strict=True))
+    assert not changed("claims.csv", ("a count is exact", "counted"), (",257,257,", ",257.0,257,"))
+    assert changed(
+        "claims.csv",
+        ("Z8,zero-cost,prose,value,count,,all,equal,256,256", "Z8,zero-cost,prose,value,count,,all,equal,255,256"),
+    ) == {"Z8"}
+    assert changed(
+        "claims-operands.csv", ("Z1,published,1,1,zero-cost,manual,manual", "Z1,published,1,1,zero-cost,box,box")
+    ) == {"Z1"}
 
 
 def test_a_claim_about_more_processors_than_there_are_is_shown_and_not_judged(tmp_path):

@@ -125,6 +125,7 @@ def test_the_load_of_a_run_is_that_right_before_its_first_episode(first, monkeyp
         (study,) = run.studies.values()
         assert study.load_before == ((0.4, 0.5, 0.5) if profile == "quick" else (0.5, 0.5, 0.5))
         assert run.waited_s is None if profile == "quick" else 0 <= run.waited_s < 1
+        assert run.boot == sitting.boot() and (run.boot is None) == (sys.platform != "linux")
     assert len(machine.seen) == (0 if profile == "quick" else 1)
 
 

@@ -146,7 +146,8 @@ def test_other_settings_of_the_compiler_begin_another_run(monkeypatch, tmp_path)
 
 def test_a_run_is_told_what_it_judges_and_measures_and_a_user_cannot_change_how_it_is_compiled():
     env = Plan("measure", "quick", ("ladder",))._env()
-    assert env["ASYNC_COST_CLAIMS"] == claims_of_today() and env["ASYNC_COST_FINDINGS"] == findings_of_today()
+    assert set(env["ASYNC_COST_CLAIMS"].split()) == set(claims_of_today().values())
+    assert set(env["ASYNC_COST_FINDINGS"].split()) == set(findings_of_today().values())
     assert len(env["ASYNC_COST_PROGRAM"]) == 64
     assert env["CARGO_INCREMENTAL"] == "0" and environment.OURS["CARGO_PROFILE_BENCH_CODEGEN_UNITS"] == "1"
 

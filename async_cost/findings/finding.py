@@ -40,12 +40,15 @@ class Finding(Statement):
 
 @dataclass(frozen=True)
 class Found:
-    """What a run says of a finding: `weighed` all cases together, `each` one by one, `shown` the further numbers."""
+    """What a run says of a finding: `weighed` all cases together, `each` one by one, `shown` the further numbers; not
+    `tested` if the run tests other findings, and this one was defined after it began.
+    """
 
     finding: Finding
     weighed: Weighed
     each: tuple[Weighed, ...] = ()
     shown: tuple[Effect, ...] = ()
+    tested: bool = True
 
     @property
     def outcome(self) -> Outcome:
@@ -86,7 +89,9 @@ def finding(
     given: dict[str, Any] = {
         name: getattr(of, name) for name in ("operation", "quantity", "unit", "per", "share", "scales")
     }
-    given |= {"relation": word.relation, "least": least, "most": most, "of": word.of, "why": word.why}
+    ends = {"least": least, "most": most}  # as they are read again
+    given |= {name: None if end is None else float(end) for name, end in ends.items()}
+    given |= {"relation": word.relation, "of": word.of, "why": word.why}
     given |= {"id": id, "page": page, "statement": sentence, "because": because, "processors": processors}
     return Finding(**given, main=of, show=tuple(show))
 

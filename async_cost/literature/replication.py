@@ -10,7 +10,7 @@ from functools import cache, partial
 
 from async_cost import words
 from async_cost.literature.claims import Claim, Comparison, load_claims
-from async_cost.runs.judged import claims_of_today
+from async_cost.runs.judged import claims_of_today, seen_by
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import Values, effect
 from async_cost.statistics.statement import OUTCOMES, Outcome, Weighed, together, weigh
@@ -51,18 +51,16 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]
 
 
 def validity_sentence(run: Run) -> str:
-    """Whether the regions, operands and processors of the claims stood as they are when `run` began, by the hash that
+    """Whether the regions, operands and processors of the claims stood as they are when `run` began, by the hashes that
     it recorded then, or may have been written after it was seen. Markdown.
     """
-    if run.info.claims is None:
+    tested, hashes = seen_by(run, "claims"), claims_of_today()
+    changed = [id for id, hash in hashes.items() if hash not in tested]
+    if len(changed) == len(hashes):
         return "It is no test of them: their regions may have been written after it was seen."
-    changed = [
-        one.id for one in load_claims() if one.is_claim and one.changed and one.changed[:10] >= run.info.started[:10]
-    ]
-    if changed and run.info.claims != claims_of_today():
-        few = len(changed) <= NAMED
-        named = f"{words.listing(changed)}, which" if few else f"the {len(changed)} that"
-        return f"It was made for an earlier state of the claims, and is no test of {named} changed since."
+    if changed:
+        named = f"{words.listing(changed)}, which" if len(changed) <= NAMED else f"the {len(changed)} that"
+        return f"It is no test of {named} were written or changed since it was made."
     return "It was made for the claims as they are: their regions were written before it."
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
+from async_cost.findings.definitions import committed
+from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import outcomes
 from async_cost.machines.hardware import chosen_runs
 from async_cost.machines.many import ManyRuns, stored_rows
@@ -38,9 +40,14 @@ def on_machines(many: ManyRuns) -> pl.DataFrame:
 
 
 def _verdicts(folder: Path) -> pl.DataFrame:
-    """What a run says about each claim: the columns VERDICTS."""
+    """What a run says about each claim: the columns VERDICTS. Of a committed series it is known already."""
+    hashes = claims_of_today()
+    if known := committed("claim", folder, hashes):
+        studies = {claim.id: claim.study for claim in load_claims()}
+        rows = [(row["series"], id, studies[id], row["outcome"]) for id, row in known.items()]
+        return pl.DataFrame(rows, schema=VERDICTS, orient="row")
 
-    def rows(run: Run) -> list[tuple]:
+    def judged(run: Run) -> list[tuple]:
         return [(run.info.run_id, one.claim.id, one.claim.study, one.published.outcome.value) for one in outcomes(run)]
 
-    return stored_rows(folder, "claims", SOURCES + claims_of_today().encode(), VERDICTS, rows)
+    return stored_rows(folder, "claims", SOURCES + repr(hashes).encode(), VERDICTS, judged)

@@ -26,6 +26,8 @@ MARKS = {
     Outcome.NOT_MEASURABLE: (words.NOTHING, "Not measurable here"),
 }
 UNJUDGED = ("·", "Not judged")
+#: Of a definition that other findings of the run are older than.
+NEWER = "(Written or changed after this run was measured, which is no test of it.)"
 #: The numbers of a comparison.
 RATIO = Measure(operation="ratio", quantity="time", unit="ratio")
 ADDED = Measure(operation="difference", quantity="time", unit="ns")
@@ -90,7 +92,13 @@ def values(found: Found) -> str:
 
 
 def remark(found: Found) -> str:
-    """Why it does not hold, is not decided, not judged or not measured, in Markdown; nothing where it holds."""
+    """Why it does not hold, is not decided, not judged or not measured, in Markdown, and whether it was written after
+    the run.
+    """
+    return " ".join(filter(None, [_why(found), "" if found.tested else NEWER]))
+
+
+def _why(found: Found) -> str:
     weighed, missing = found.weighed, [one for one in found.each if one.effect is None]
     if weighed.doubted or weighed.effect is None or found.outcome is Outcome.NOT_MEASURABLE:
         return f"({weighed.reason}.)"

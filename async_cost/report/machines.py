@@ -6,7 +6,7 @@ itself.
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from async_cost import words
+from async_cost.findings.definitions import NOT_JUDGED, committed, limits_of_today, row_of
 from async_cost.findings.finding import Finding, Judge, recorded
 from async_cost.machines import claims, hardware
 from async_cost.machines.many import chosen_folders, read_many, stored_rows
@@ -102,16 +103,30 @@ def _analyses() -> Path:
 
 
 def _judged(folder: Path, stated: Sequence[Finding]) -> pl.DataFrame:
-    """What the run in `folder` says about findings: JUDGED."""
+    """What the run in `folder` says about findings: JUDGED. Of a committed series it is known already."""
+    limits = limits_of_today()
+    known = committed("finding", folder, {one.id: str(row_of(one, limits)["hash"]) for one in stated})
+    if stated and known:
+        rows = [_known(one, known[one.id]) for one in stated]
+        return pl.DataFrame(rows, schema=JUDGED, orient="row")
 
-    def rows(run: Run) -> Iterator[tuple]:
+    def rows_of(run: Run) -> Iterator[tuple]:
         for one, found in zip(stated, map(Judge(run), stated), strict=True):
             of = run.info.run_id, one.main.cases[0][0][0].study
             says = found.outcome, finding.marked(found)[0], words.plain(finding.values(found))
             yield *of, one.id, one.page, one.statement, *says
 
     key = hashlib.sha256(repr(stated).encode() + Path(finding.__file__).read_bytes()).digest()
-    return stored_rows(folder, "findings", key, JUDGED, rows)
+    return stored_rows(folder, "findings", key, JUDGED, rows_of)
+
+
+def _known(one: Finding, row: Mapping) -> tuple:
+    """A row of JUDGED from one of data/judged.csv."""
+    mark = finding.UNJUDGED if row["outcome"] == NOT_JUDGED else finding.MARKS[Outcome(row["outcome"])]
+    measured = row["value"] is not None
+    values = finding.value(one.main, row["value"], row["low"], row["high"]) if measured else ""
+    study = one.main.cases[0][0][0].study
+    return row["series"], study, one.id, one.page, one.statement, row["outcome"], mark[0], words.plain(values)
 
 
 def open_machines() -> Machines:

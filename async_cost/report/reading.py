@@ -6,6 +6,7 @@ frames are described in data/README.md.
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from IPython.display import Markdown, display
 
 from async_cost import words
 from async_cost.findings import finding
-from async_cost.findings.finding import Judge
+from async_cost.findings.definitions import limits_of_today, row_of
+from async_cost.findings.finding import Finding, Judge
 from async_cost.findings.operands import Pair, Pairs, Quantity
 from async_cost.findings.prices import prices
 from async_cost.findings.vocabulary import Word
@@ -27,6 +29,7 @@ from async_cost.report.claims import claims
 from async_cost.report.records import remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.find import choose_run
+from async_cost.runs.judged import seen_by
 from async_cost.runs.run import Run
 from async_cost.statistics import disturbance
 from async_cost.statistics.measured import both_ways
@@ -194,10 +197,15 @@ class Reading:
         """
         page, further = Path.cwd().name, {"show": show, "because": because, "processors": processors}
         one = finding.finding(page, f"{page}-{id}", sentence, of, word, **further)
-        found = self._judge(one)
+        found = replace(self._judge(one), tested=self._tests(one))
         text = shown.markdown(found)
         bundle = {"text/html": shown.html(found), "text/markdown": text, "text/plain": words.plain(text)}
         display(bundle, raw=True, metadata={finding.RECORD: finding.record(one), "outcome": found.outcome.value})
+
+    def _tests(self, one: Finding) -> bool:
+        """Whether a finding is defined as it was before the run began; or the run tests none, as it says elsewhere."""
+        tested = seen_by(self.run, "findings")
+        return not tested or row_of(one, limits_of_today())["hash"] in tested
 
 
 def _advice(claims: pl.DataFrame, document: str) -> str:

@@ -8,7 +8,7 @@ from async_cost import words
 from async_cost.runs import errata as known
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import announced
-from async_cost.runs.judged import findings_of_today
+from async_cost.runs.judged import findings_of_today, seen_by
 from async_cost.runs.profiles import NOT_EVIDENCE, QUIET_LOAD
 from async_cost.runs.run import Run
 from async_cost.statistics.disturbance import steal_share
@@ -81,12 +81,16 @@ def ended_early(run: Run) -> str:
 
 def findings_tested(run: Run) -> str:
     """Whether the findings and their limits stood as they are before `run` was measured, as a sentence."""
-    hashes = {one.info.findings for one in run.sittings}
-    if None in hashes:
+    hashes = findings_of_today()
+    tested = sum(hash in seen_by(run, "findings") for hash in hashes.values())
+    if not tested:
         return "This run is no test of the findings: they may have been written after it was seen."
-    if hashes == {findings_of_today()}:
+    if tested == len(hashes):
         return "The findings and their limits stood as they are before the first round, so this run tests them."
-    return "Since this run was measured, findings or their limits have changed; of those it is no test."
+    return (
+        f"This run tests {tested} of {len(hashes)} findings, whose limits stood as they are before its first round; those that "
+        "were written or changed since say so."
+    )
 
 
 def covers(run: Run) -> str:

@@ -1,39 +1,83 @@
-"""What a run will judge, as hashes that it records before its first round. Uses the standard library alone, since the
-workflow passes them to the harness.
+"""What a run will judge, as hashes of definitions that it records before its first round: it tests a finding or a claim
+whose definition it has recorded, whatever is renamed, rewritten or added around it. Uses the standard library alone,
+since the workflow passes the hashes to the harness.
 """
 
+import csv
 import hashlib
 import json
-import re
+from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from async_cost.paths import repository_root
 
-#: The modules that a region depends on.
-REGIONS = ("findings/vocabulary.py", "findings/operands.py", "statistics/statement.py", "statistics/judge.py")
-#: A cell that says a finding or makes an operand of one.
-OF_FINDINGS = re.compile(r"\b(?:finding|pairs?|Pairs|ratio_of_ratios|more_added)\(")
+if TYPE_CHECKING:
+    from async_cost.runs.run import Run
+
+#: The columns of a claim that say what is judged: no words, and nothing that the document reports.
+OF_CLAIMS = ("operation", "quantity", "per", "of", "relation", "least", "most", "unit", "processors")
+OF_OPERANDS = ("comparison", "case", "place", "study", "bench", "variant", "parameter", "counter", "plus_ns")
 
 
-def claims_of_today(root: Path | None = None) -> str:
-    """The SHA-256 of the claims with their present regions and operands: of both files, one after the other."""
-    folder = (repository_root() if root is None else root) / "data"
-    files = [(folder / name).read_bytes() for name in ("claims.csv", "claims-operands.csv")]
-    return hashlib.sha256(b"".join(files)).hexdigest()
+def definition(judged: object) -> str:
+    """The hash of a definition, 64 bits of a SHA-256: of what is judged, as JSON."""
+    text = json.dumps(judged, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def findings_of_today(root: Path | None = None) -> str:
-    """The SHA-256 of the findings with their present regions: of the cells of the analyses that say them or make their
-    operands, of the modules that give a word its region, and of what is declared and published.
+def findings_of_today(root: Path | None = None) -> dict[str, str]:
+    """The hash of each definition in data/findings.csv, by `id/slot`."""
+    return {f"{row['id']}/{row['slot']}": row["hash"] for row in _rows("findings.csv", root)}
+
+
+def claims_of_today(root: Path | None = None) -> dict[str, str]:
+    """The hash of each claim in data/claims.csv, with its operands, by id; nothing of what is no claim."""
+    operands: dict[str, list[list[str | float]]] = {}
+    for row in _rows("claims-operands.csv", root):
+        operands.setdefault(row["claim"], []).append([_plain(row[name]) for name in OF_OPERANDS])
+    claims = {
+        row["id"]: [_plain(row[name]) for name in OF_CLAIMS] for row in _rows("claims.csv", root) if row["operation"]
+    }
+    return {name: definition([columns, operands.get(name, [])]) for name, columns in claims.items()}
+
+
+def recorded(hashes: Iterable[str]) -> str:
+    """Hashes of definitions as a run.json holds them."""
+    return " ".join(sorted(set(hashes)))
+
+
+def seen(told: str | None) -> frozenset[str]:
+    """The definitions that a run has recorded, from what its run.json tells. Of an older run, which recorded one hash
+    of all, those of data/earlier-definitions.csv; nothing where it recorded none, or what nobody knows.
     """
-    root = repository_root() if root is None else root
-    digest = hashlib.sha256()
-    published = sorted((root / "data" / "published").glob("*.csv"))
-    for path in (*(root / "async_cost" / name for name in REGIONS), root / "data" / "comparisons.csv", *published):
-        digest.update(path.read_bytes() if path.is_file() else b"")
-    for notebook in sorted((root / "notebooks").glob("*/analysis.ipynb")):
-        for cell in json.loads(notebook.read_bytes())["cells"]:
-            source = "".join(cell["source"])
-            if cell["cell_type"] == "code" and OF_FINDINGS.search(source):
-                digest.update(f"{notebook.parent.name}\0{source}\0".encode())
-    return digest.hexdigest()
+    words = (told or "").split()
+    return _earlier().get(words[0], frozenset()) if words and len(words[0]) == 64 else frozenset(words)
+
+
+def seen_by(run: "Run", what: str) -> frozenset[str]:
+    """The definitions of `what`, findings or claims, that each sitting of a run has recorded before its first round."""
+    return frozenset.intersection(*(seen(getattr(one.info, what)) for one in run.sittings))
+
+
+@lru_cache(maxsize=1)
+def _earlier() -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for row in _rows("earlier-definitions.csv", None):
+        found.setdefault(row["recorded"], set()).add(row["hash"])
+    return {recorded: frozenset(hashes) for recorded, hashes in found.items()}
+
+
+def _plain(text: str) -> str | float:
+    """A number in whatever way it is written."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _rows(name: str, root: Path | None) -> list[dict[str, str]]:
+    file = (repository_root() if root is None else root) / "data" / name
+    with file.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))

@@ -42,6 +42,8 @@ Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 Rounds = Annotated[int, Meta(ge=1, le=1_000_000)]
 #: A SHA-256.
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+#: Hashes of definitions (`runs.judged`), or of older runs one of all of them.
+Definitions = Annotated[str, Meta(pattern="^([0-9a-f]{64}|[0-9a-f]{16}( [0-9a-f]{16})*)$")]
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -211,7 +213,8 @@ class StudyInfo(Record, frozen=True):
 class RunInfo(Record, frozen=True):
     """The whole of run.json. `claims` and `findings` are hashes of what the run will judge, `program` one of all that
     is measured, as they were when the run began. `series` is the run id of the first run of its series, `waited_s` how
-    long the run waited for the machine to become quiet.
+    long the run waited for the machine to become quiet, `boot` what tells this start of the machine from another
+    (older runs do not say it).
     """
 
     schema_version: Count
@@ -227,11 +230,12 @@ class RunInfo(Record, frozen=True):
     crates: dict[str, str | tuple[str, ...]]
     git: Git | None
     studies: dict[str, StudyInfo]
-    claims: Hash | None
-    findings: Hash | None
+    claims: Definitions | None
+    findings: Definitions | None
     program: Hash | None
     series: str | None
     waited_s: Number | None
+    boot: Hash | None = None
 
 
 def read_run_info(path: Path) -> RunInfo:

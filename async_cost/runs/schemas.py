@@ -18,6 +18,10 @@ LONGEST = 200
 LINE = r"^[^\p{Cc}\p{Zl}\p{Zp}]*$"
 STUDY = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 COUNTER = r"^[a-z][a-z0-9_]*$"
+#: A hash of a definition.
+DEFINITION = r"^[0-9a-f]{16}$"
+#: When something changed, and what.
+CHANGED = r"^\d{4}-\d\d-\d\d: [^\p{Cc}\p{Zl}\p{Zp}]+$"
 
 
 class KeyRows(dy.Schema):
@@ -111,7 +115,7 @@ class ClaimRows(dy.Schema):
     processors = dy.UInt32(nullable=True, min=1)
     published_processors = dy.UInt32(nullable=True, min=1)
     same_as = dy.String(nullable=True, regex=r"^[A-Z][0-9]+$")
-    changed = dy.String(nullable=True, regex=r"^\d{4}-\d\d-\d\d: [^\p{Cc}\p{Zl}\p{Zp}]+$")
+    changed = dy.String(nullable=True, regex=CHANGED)
     statement = dy.String(nullable=False, regex=LINE)
     confound = dy.String(nullable=True, regex=LINE)
     source = dy.String(nullable=False, regex=LINE)
@@ -164,8 +168,50 @@ class ComparisonRows(KeyRows):
     baseline_variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
     baseline_parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
     group = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    limit = dy.Float64(nullable=False, min=0, max=1)
     change = dy.String(nullable=False, regex=LINE)
     unit = dy.String(nullable=False, regex=LINE)
+
+
+class FindingRows(dy.Schema):
+    """`data/findings.csv`: how a finding is defined, a row for each number that is judged."""
+
+    line = dy.UInt32(nullable=False)
+    id = dy.String(nullable=False, primary_key=True, regex=STUDY)
+    slot = dy.String(nullable=False, primary_key=True, regex=rf"^$|{COUNTER}")
+    page = dy.String(nullable=False, regex=STUDY)
+    operands = dy.String(nullable=False, regex=LINE)
+    operation = dy.String(nullable=False, regex=LINE)
+    quantity = dy.String(nullable=False, regex=LINE)
+    unit = dy.String(nullable=False, regex=LINE)
+    per = dy.String(nullable=True, regex=COUNTER)
+    share = dy.Float64(nullable=True)
+    scales = dy.String(nullable=True, regex=LINE)
+    processors = dy.UInt32(nullable=False, min=1)
+    of = dy.String(nullable=False, regex=r"^(all|most|none)$")
+    relation = dy.String(nullable=False, regex=LINE)
+    least = dy.Float64(nullable=True)
+    most = dy.Float64(nullable=True)
+    limits = dy.String(nullable=True, regex=LINE)
+    since = dy.String(nullable=True, regex=r"^\d{4}-\d\d-\d\d$")
+    changed = dy.String(nullable=True, regex=CHANGED)
+    hash = dy.String(nullable=False, regex=DEFINITION)
+    sentence = dy.String(nullable=False, regex=DEFINITION)
+
+
+class JudgedRows(dy.Schema):
+    """`data/judged.csv`: what a committed series says of a finding or a claim."""
+
+    line = dy.UInt32(nullable=False)
+    kind = dy.String(nullable=False, primary_key=True, regex=r"^(finding|claim)$")
+    id = dy.String(nullable=False, primary_key=True, regex=LINE)
+    slot = dy.String(nullable=False, primary_key=True, regex=rf"^$|{COUNTER}")
+    hash = dy.String(nullable=False, regex=DEFINITION)
+    series = dy.String(nullable=False, primary_key=True, regex=LINE)
+    value = dy.Float64(nullable=True)
+    low = dy.Float64(nullable=True)
+    high = dy.Float64(nullable=True)
+    outcome = dy.String(nullable=False, regex=LINE)
 
 
 class PriceRows(dy.Schema):

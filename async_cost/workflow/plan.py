@@ -13,7 +13,7 @@ from typing import Any
 
 from async_cost.files import read_json, write_whole
 from async_cost.paths import reports_root, runs_root
-from async_cost.runs.judged import claims_of_today, findings_of_today
+from async_cost.runs.judged import claims_of_today, findings_of_today, recorded
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.workflow import episodes, layouts, sitting, toolchain
 from async_cost.workflow.steps import CARGO_ENV, Progress, Step, cargo_progress
@@ -125,8 +125,8 @@ class Plan:
             "ASYNC_COST_PROFILE": self.profile,
             "ASYNC_COST_TIMES": str(self.times),
             "ASYNC_COST_COMMAND": self.command,
-            "ASYNC_COST_CLAIMS": claims_of_today(),
-            "ASYNC_COST_FINDINGS": findings_of_today(),
+            "ASYNC_COST_CLAIMS": recorded(claims_of_today().values()),
+            "ASYNC_COST_FINDINGS": recorded(findings_of_today().values()),
             "ASYNC_COST_PROGRAM": self.program,
             "CARGO_INCREMENTAL": "0",  # goes before a profile, and before what a user has configured for all profiles
             **({"ASYNC_COST_VARIANTS": self.only} if self.only else {}),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from async_cost.errors import DataError
 from async_cost.report import PublishError
+from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
 from async_cost.workflow import analyses
 from async_cost.workflow.analyses import Made
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from async_cost.report.notebook import Page
 
 
-#: Analyses that read what others have said.
-LAST = ("hardware",)
+#: The analysis that is about other runs; it reads what the others have said.
+OTHERS = "hardware"
 #: Takes longest of a series of many sittings: begun first, so that the kernels end at about the same time.
 LONGEST = "trust"
 
@@ -57,8 +58,11 @@ def _page_of(notebook: Path) -> "Page":
 
 
 def rooms_of(info: RunInfo) -> list[str]:
-    """The analyses that have something to say about a run: those that need no study, or one that it holds."""
-    return [room for room, needed in ANALYSED.items() if not needed or any(study in info.studies for study in needed)]
+    """The analyses that have something to say about a run: those that need no study, or one that it holds. Other
+    machines are compared with what is evidence alone.
+    """
+    rooms = [room for room, needed in ANALYSED.items() if not needed or any(one in info.studies for one in needed)]
+    return [room for room in rooms if room != OTHERS or info.profile not in NOT_EVIDENCE]
 
 
 def execute(rooms: Sequence[str], folder: Path, env: Mapping[str, str], then: Callable[[Path], Made]) -> list[Made]:
@@ -66,9 +70,9 @@ def execute(rooms: Sequence[str], folder: Path, env: Mapping[str, str], then: Ca
     folder.mkdir(parents=True, exist_ok=True)
     environ = {**os.environ, **env, "ASYNC_COST_ANALYSES": str(folder.resolve())}
     # What sets machines side by side judges the findings that the others have stated.
-    ordered = sorted(rooms, key=lambda room: (room in LAST, room != LONGEST))
+    ordered = sorted(rooms, key=lambda room: (room == OTHERS, room != LONGEST))
     executed = [folder / f"{room}.ipynb" for room in ordered]
-    last = sum(room in LAST for room in rooms)
+    last = rooms.count(OTHERS)
     made = analyses.execute([*map(analysis, ordered)], executed, environ, then, last)
     return [made[ordered.index(room)] for room in rooms]
 

@@ -19,11 +19,9 @@ from async_cost.report.records import next_build
 from async_cost.runs.find import reference_run
 from async_cost.runs.run import Run
 from async_cost.workflow.execute import CellFailed
-from async_cost.workflow.publishing import execute, rooms_of
+from async_cost.workflow.publishing import OTHERS, execute, rooms_of
 
 FOLDER = Path("docs") / "sample"
-#: The page that is about other runs.
-OTHERS = "hardware"
 #: The part of README.md between these two lines is generated, and the picture in it.
 BEGIN, END = "<!-- answer: made by make sample -->", "<!-- end of the answer -->"
 PICTURE = Path("docs") / "answer.svg"

@@ -4,6 +4,7 @@ series, whose sittings measure the same program on the same machine.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -44,12 +45,23 @@ def wait(progress: Progress, then_s: float) -> float:
 
 
 def record(file: Path, load: Sequence[float], waited_s: float | None) -> None:
-    """Enter into a run.json the load before its first episode, and how long that was waited for."""
+    """Enter into a run.json the load before its first episode, how long that was waited for, and which start of the
+    machine this is.
+    """
     run = json.loads(file.read_text(encoding="utf-8"))
     run["waited_s"] = waited_s and round(waited_s, 1)
+    run["boot"] = boot()
     for study in run["studies"].values():
         study["load_before"] = [round(average, 2) for average in load]
     write_json(file, run)
+
+
+def boot() -> str | None:
+    """What tells this start of the machine from another, as a hash (SHA-256) of the number that Linux draws for each;
+    None elsewhere.
+    """
+    drawn = Path("/proc/sys/kernel/random/boot_id")
+    return hashlib.sha256(drawn.read_bytes()).hexdigest() if drawn.exists() else None
 
 
 def repeated(run: Path) -> dict[str, Any]:

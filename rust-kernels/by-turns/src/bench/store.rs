@@ -107,6 +107,7 @@ pub(crate) fn write<W: PartialEq + std::fmt::Debug>(
         "program": null,
         "series": null,
         "waited_s": null,
+        "boot": null,
         "studies": {bench.name.as_str(): about},
     });
     let place = folder(&bench.name)?.join(name);

@@ -8,7 +8,7 @@ use crate::base::profile::Profile;
 use crate::study::builder::Study;
 
 /// Columns of what `--comparisons` prints.
-const COLUMNS: [&str; 10] = [
+const COLUMNS: [&str; 11] = [
     "study",
     "bench",
     "variant",
@@ -17,6 +17,7 @@ const COLUMNS: [&str; 10] = [
     "baseline_variant",
     "baseline_parameter",
     "group",
+    "limit",
     "change",
     "unit",
 ];
@@ -37,18 +38,20 @@ pub fn main(study: Study) -> Result<(), Error> {
 }
 
 fn print(study: &Study, to: impl Write) -> Result<(), Error> {
-    let comparisons = study.comparisons()?;
+    let (comparisons, limits) = (study.comparisons()?, study.groups()?);
     let mut table = csv::Writer::from_writer(to);
-    let rows = comparisons.iter().filter(|comparison| !comparison.is_control());
-    let mut rows = std::iter::once(COLUMNS).chain(rows.map(|comparison| record(study.name(), comparison)));
-    let written = rows.try_for_each(|row| table.write_record(row)).map_err(io::Error::from);
-    let written = written.and_then(|()| table.flush());
+    let mut written = table.write_record(COLUMNS);
+    for comparison in comparisons.iter().filter(|comparison| !comparison.is_control()) {
+        let limit = limits[&comparison.group].to_string();
+        written = written.and_then(|()| table.write_record(record(study.name(), comparison, &limit)));
+    }
+    let written = written.map_err(io::Error::from).and_then(|()| table.flush());
     written.map_err(|source| Error::Io { action: "print the comparisons".to_owned(), source })
 }
 
-fn record<'a>(study: &'a str, comparison: &'a Comparison) -> [&'a str; 10] {
+fn record<'a>(study: &'a str, comparison: &'a Comparison, limit: &'a str) -> [&'a str; 11] {
     let Comparison { key: k, baseline: b, group, change, unit } = comparison;
-    [study, &k.bench, &k.variant, &k.parameter, &b.bench, &b.variant, &b.parameter, group, change, unit]
+    [study, &k.bench, &k.variant, &k.parameter, &b.bench, &b.variant, &b.parameter, group, limit, change, unit]
 }
 
 #[cfg(test)]
@@ -72,10 +75,10 @@ mod tests {
         print(&study, &mut text).expect("a vector takes everything");
         let text = String::from_utf8(text).expect("it is UTF-8");
         let expected = "\
-            study,bench,variant,parameter,baseline_bench,baseline_variant,baseline_parameter,group,change,unit\n\
-            s,b,b,n=1,b,a,n=1,,`b` instead of `a`,call\n\
-            s,b,\"c, with a comma\",n=1,b,a,n=1,,\"`c, with a comma` instead of `a`\",call\n\
-            s,b,\"c, with a comma\",n=1,b,b,n=1,,\"a box, and more\",call\n";
+            study,bench,variant,parameter,baseline_bench,baseline_variant,baseline_parameter,group,limit,change,unit\n\
+            s,b,b,n=1,b,a,n=1,,0.01,`b` instead of `a`,call\n\
+            s,b,\"c, with a comma\",n=1,b,a,n=1,,0.01,\"`c, with a comma` instead of `a`\",call\n\
+            s,b,\"c, with a comma\",n=1,b,b,n=1,,0.01,\"a box, and more\",call\n";
         assert_eq!(text, expected);
     }
 }

@@ -49,6 +49,9 @@ pub(crate) struct RunInfo {
     series: Option<String>,
     /// Set by the outer program that waits, before the first episode.
     waited_s: Option<f64>,
+    /// Tells one start of the machine from another; set as well by the outer program.
+    #[serde(default)]
+    boot: Option<String>,
     pub(crate) studies: BTreeMap<String, StudyInfo>,
 }
 
@@ -173,6 +176,7 @@ impl RunInfo {
             program: std::env::var("ASYNC_COST_PROGRAM").ok(),
             series: std::env::var("ASYNC_COST_SERIES").ok(),
             waited_s: None,
+            boot: None,
             studies: BTreeMap::new(),
         }
     }

@@ -212,7 +212,7 @@ impl Study {
     }
 
     /// All groups with their limits.
-    fn groups(&self) -> Result<BTreeMap<String, f64>, Error> {
+    pub(crate) fn groups(&self) -> Result<BTreeMap<String, f64>, Error> {
         let mut groups = BTreeMap::new();
         for Group { name, limit } in self.benches.iter().map(|bench| &bench.group) {
             if !name.is_empty() {

@@ -1,0 +1,61 @@
+"""Write data/findings.csv, how each finding of the analyses is defined, and data/judged.csv, what each committed series
+says of findings and claims.
+
+    python -m async_cost.workflow.definitions
+"""
+
+import csv
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from async_cost.findings.definitions import judged_by, rows_of
+from async_cost.findings.finding import Finding, recorded
+from async_cost.paths import repository_root
+from async_cost.runs.find import open_run, reference_run
+from async_cost.runs.run import Run
+from async_cost.runs.schemas import FindingRows, JudgedRows
+from async_cost.workflow.execute import CellFailed
+from async_cost.workflow.publishing import execute, rooms_of
+from async_cost.workflow.studies import analysis
+
+#: The two files, and their columns.
+FILES = {"findings.csv": FindingRows, "judged.csv": JudgedRows}
+
+
+def committed_series() -> list[Run]:
+    """The series of the committed runs, the oldest first."""
+    command = ["git", "ls-files", "data/runs/*/*/run.json"]
+    listed = subprocess.run(command, cwd=repository_root(), check=True, capture_output=True, text=True).stdout
+    folders = sorted((Path(file).parent for file in listed.split()), key=lambda folder: folder.name)
+    series = {run.info.run_id: run for run in (open_run(repository_root() / folder) for folder in folders)}
+    return list(series.values())
+
+
+def tables(findings: Iterable[Finding]) -> dict[str, list[dict[str, object]]]:
+    """The rows of both files."""
+    findings = list(findings)
+    judged = [row for run in committed_series() for row in judged_by(run, findings)]
+    return {"findings.csv": list(rows_of(findings, reference_run())), "judged.csv": judged}
+
+
+def main() -> None:
+    run = reference_run()
+    rooms = [room for room in rooms_of(run.info) if ".finding(" in analysis(room).read_text(encoding="utf-8")]
+    try:
+        with tempfile.TemporaryDirectory() as temporary:
+            found = recorded(execute(rooms, Path(temporary), {"ASYNC_COST_RUN": str(run.path.resolve())}, Path))
+    except CellFailed as error:
+        sys.exit(str(error))
+    for name, rows in tables(found).items():
+        columns = [column for column in FILES[name].columns() if column != "line"]
+        with (repository_root() / "data" / name).open("w", encoding="utf-8", newline="") as file:
+            table = csv.DictWriter(file, columns, lineterminator="\n")
+            table.writeheader()
+            table.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
