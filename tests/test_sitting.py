@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sys
 from types import SimpleNamespace
 
 import pytest
