@@ -89,7 +89,7 @@ def row_of(one: Finding, limits: Limits) -> dict[str, object]:
     used = [] if one.quantity == "count" else used
     judged = msgspec.to_builtins([*(getattr(one, name) for name in OF_FINDING), used, one.main.cases])
     return {
-        **{"id": one.id, "slot": "", "page": one.page, "operands": "; ".join(map(_shown, one.main.cases))},
+        **{"id": one.id, "slot": "", "page": one.page, "operands": " & ".join(map(_shown, one.main.cases))},
         **{name: getattr(one, name) for name in OF_FINDING},
         **{"scales": _numbers(one.scales), "limits": _numbers(used)},
         **{"hash": definition(judged), "sentence": definition(one.statement)},
@@ -104,11 +104,9 @@ def _compared(case: Case) -> Iterator[tuple[str, Key, Key]]:
 
 
 def _shown(case: Case) -> str:
-    """Its places as the harness names keys, `zero-cost nonbox/nonbox@syscalls=off`, and what is counted."""
+    """Its places, `zero-cost|nonbox|nonbox|syscalls=off|`: study, key and what is counted, by signs that no name has."""
     sides = [place[0] for place in case]
-    return " : ".join(
-        f"{one.study} {one.bench}/{one.variant}@{one.parameter} {one.counter}".rstrip("@ ") for one in sides
-    )
+    return " > ".join("|".join((one.study, *one.key, one.counter)) for one in sides)
 
 
 def _numbers(some: Iterable[float]) -> str:
