@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from async_cost.workflow import __main__ as entry
-from async_cost.workflow import environment
+from async_cost.workflow import environment, toolchain
+from async_cost.workflow.steps import Progress, StepFailed
 from async_cost.workflow.toolchain import KERNEL_BUILDS, ROOT, VENV, pip_sources
 
 TOOL = [sys.executable, "-Es", "-m", "async_cost.workflow", "tool"]
@@ -53,6 +54,62 @@ def test_pip_takes_from_a_users_configuration_where_packages_come_from_and_nothi
     listed += ["global.target='/elsewhere'", "download.cert='/other'"]
     listed += ["install.extra-index-url='\\nhttps://a\\nhttps://b'"]
     assert pip_sources("\n".join(listed)) == {"PIP_CERT": "/mine", "PIP_EXTRA_INDEX_URL": "\nhttps://a\nhttps://b"}
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """The step that installs the packages of a clone in `tmp_path`, and what runs it with `install` in place of pip."""
+    for name in ("pyproject.toml", "requirements.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    for name in ("ROOT", "TOOLS", "VENV"):
+        monkeypatch.setattr(toolchain, name, tmp_path / getattr(toolchain, name).relative_to(ROOT))
+    toolchain.TOOLS.mkdir()
+    monkeypatch.setattr(Progress, "command", lambda *_: toolchain.VENV.mkdir())
+    (step,) = toolchain.steps(native=True)
+
+    def run(install) -> None:
+        monkeypatch.setattr(toolchain, "_pip", lambda *_: install())
+        step.run(Progress(lambda seen: None, tmp_path / "log", tmp_path))
+
+    return step, run
+
+
+def test_packages_that_cannot_be_downloaded_leave_those_that_are_there(packages):
+    def offline():
+        (toolchain.VENV / "new").touch()
+        raise StepFailed("no network")
+
+    def there() -> list[str]:
+        return [file.name for file in toolchain.VENV.iterdir() if not file.suffix]
+
+    step, run = packages
+    run((toolchain.VENV / "ours").touch)
+    with pytest.raises(StepFailed):
+        run(offline)
+    assert step.done() and there() == ["ours"]
+    toolchain.VENV.rename(toolchain.TOOLS / ".venv.old")  # as a process leaves it that is killed while it installs
+    toolchain.VENV.mkdir()
+    with pytest.raises(StepFailed):
+        run(offline)
+    assert step.done() and there() == ["ours"]
+    run((toolchain.VENV / "others").touch)
+    assert step.done() and there() == ["others"]
+    assert not any(toolchain.TOOLS.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "other", "again"),
+    [
+        ("pyproject.toml", "line-length = 120", "line-length = 100", False),
+        ("pyproject.toml", "setuptools==80.9.0", "setuptools==80.9.1", True),
+        ("requirements.txt", "sha256:", "sha256:0", True),
+    ],
+)
+def test_packages_are_installed_again_for_what_decides_them_and_nothing_else(packages, file, text, other, again):
+    step, run = packages
+    run(lambda: None)
+    (toolchain.ROOT / file).write_text((ROOT / file).read_text(encoding="utf-8").replace(text, other), encoding="utf-8")
+    assert step.done() != again
 
 
 def test_variables_between_our_programs_cannot_be_set_from_outside():

@@ -15,7 +15,8 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -90,7 +91,12 @@ def lab_step() -> Step:
 def snakemake_step() -> Step:
     """Install Snakemake, which only `make fleet` needs."""
     folder, lock = TOOLS / "snakemake", "fleet/requirements.txt"
-    return _stamped("Snakemake", partial(_new_environment, folder, lock), 60, folder / "stamp", [lock], None)
+
+    def install(progress: Progress) -> None:
+        with _new_environment(folder, progress):
+            _install_locked(lock, progress, SNAKEMAKE.with_name("python"))
+
+    return _stamped("Snakemake", install, 60, folder / "stamp", [lock], None)
 
 
 def _stamped(
@@ -101,19 +107,27 @@ def _stamped(
     files: Sequence[str],
     needs: list[str] | None,
 ) -> Step:
-    """A step that is done until one of `files` changes, or the clone is moved: the scripts of a virtual environment
-    hold its absolute path. The file `stamp` says for what it was done.
+    """A step that is done until what it takes from one of `files` changes, or the clone is moved: the scripts of a
+    virtual environment hold its absolute path. The file `stamp` says for what it was done.
     """
 
     def depends_on() -> str:
-        contents = (file.read_bytes() if (file := ROOT / name).exists() else b"" for name in files)
-        return hashlib.sha256(b"\0".join([bytes(ROOT), *contents])).hexdigest()
+        return hashlib.sha256(b"\0".join([bytes(ROOT), *(_taken_from(ROOT / name) for name in files)])).hexdigest()
 
     def run(progress: Progress) -> None:
         install(progress)
         stamp.write_text(depends_on(), encoding="utf-8")
 
     return Step(name, run, expected_s, lambda: _holds(stamp, depends_on()), needs)
+
+
+def _taken_from(file: Path) -> bytes:
+    """What an installation depends on in a file: of pyproject.toml, what says how this package is installed."""
+    content = file.read_bytes() if file.exists() else b""
+    if file.name != "pyproject.toml":
+        return content
+    settings = tomllib.loads(content.decode())
+    return json.dumps([settings["build-system"], settings["project"], settings["tool"]["setuptools"]]).encode()
 
 
 def _holds(stamp: Path, text: str) -> bool:
@@ -125,16 +139,36 @@ def _holds(stamp: Path, text: str) -> bool:
 
 
 def _install_python(progress: Progress) -> None:
-    _new_environment(VENV, "requirements.txt", progress)
-    _pip(PYTHON, progress, "--no-build-isolation", "--no-index", "-e", ".")
+    with _new_environment(VENV, progress):
+        _install_locked("requirements.txt", progress)
+        _pip(PYTHON, progress, "--no-build-isolation", "--no-index", "-e", ".")
 
 
-def _new_environment(folder: Path, lock: str, progress: Progress) -> None:
+@contextmanager
+def _new_environment(folder: Path, progress: Progress) -> Iterator[None]:
+    """An empty virtual environment, into which the block installs. The one that was there comes back if that fails, as
+    without a network, and at the next attempt if it was killed. It cannot be built elsewhere and moved here, since its
+    scripts hold its absolute path.
+    """
+    aside = TOOLS / f"{folder.name}.old"
+
+    def put_back() -> None:
+        if aside.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            aside.rename(folder)
+
+    put_back()
     if folder.exists():
-        shutil.rmtree(folder)
-    progress("virtual environment")
-    progress.command([sys.executable, "-m", "venv", folder])
-    _install_locked(lock, progress, folder / "bin" / "python")
+        folder.rename(aside)
+    try:
+        progress("virtual environment")
+        progress.command([sys.executable, "-m", "venv", folder])
+        yield
+    except BaseException:
+        put_back()
+        raise
+    if aside.exists():
+        shutil.rmtree(aside.rename(folder / "old"))  # half of it, after a kill, is nothing that comes back
 
 
 def _install_locked(lock: str, progress: Progress, python: Path = PYTHON) -> None:
