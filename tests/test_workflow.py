@@ -11,12 +11,12 @@ from pathlib import Path
 import nbformat
 import pytest
 from msgspec.structs import replace
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from async_cost.runs.judged import claims_of_today, findings_of_today
 from async_cost.runs.record import read_run_info
 from async_cost.testing.made_up_runs import make_run
-from async_cost.workflow import commands, environment, publishing, toolchain
+from async_cost.workflow import commands, environment, plan, publishing, toolchain
 from async_cost.workflow.analyses import execute as execute_analyses
 from async_cost.workflow.commands import chosen_studies
 from async_cost.workflow.plan import Plan, measured_files
@@ -193,6 +193,33 @@ def test_a_study_depends_on_its_notebook_its_crate_and_the_crates_that_this_uses
     assert not [name for name in names("runtimes-executor") if "/tests/" in name], "a test changes no number"
     for study in MEASURED:
         assert f"notebooks/{MEASURED[study].notebook}.ipynb" in names(study)
+
+
+def test_a_number_depends_on_every_committed_file_of_a_crate_that_is_neither_a_test_nor_a_text():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    crates = {path.parent for path in measured_files(MEASURED) if path.name == "Cargo.toml"} - {ROOT}
+    committed = {ROOT / name for name in listed if crates & {*(ROOT / name).parents} and "/tests/" not in name}
+    texts = {path for path in committed if path.name in ("README.md", "LICENSE-APACHE", "LICENSE-MIT")}
+    assert committed - texts <= set(measured_files(MEASURED))
+
+
+def test_what_an_editor_or_a_system_leaves_in_a_crate_changes_no_number(tmp_path, monkeypatch):
+    left = (".lib.rs.swp", "lib.rs~", "#lib.rs#", ".DS_Store", "._lib.rs", "README.md", "lib.rs.orig", "4913")
+    for name in ("lib.rs", "Cargo.toml", *left):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(plan, "crate_of", lambda notebook: tmp_path)
+    assert {path.name for path in measured_files(["ladder"]) if path.parent == tmp_path} == {"lib.rs", "Cargo.toml"}
+
+
+def test_a_notebook_that_was_run_is_the_same_program_and_one_with_another_cell_is_not(tmp_path, monkeypatch):
+    notebook, hashes = tmp_path / "measure.ipynb", []
+    monkeypatch.setattr(plan, "ROOT", tmp_path)
+    monkeypatch.setattr(plan, "measured_files", lambda studies: [notebook])
+    for change in ({}, {"execution_count": 3, "outputs": [new_output("stream", text="6")]}, {"source": "2"}):
+        cell = new_code_cell(**{"source": "1\n2", "metadata": {"tags": ["active-ipynb"]}, **change})
+        nbformat.write(new_notebook(cells=[cell]), notebook)
+        hashes.append(plan._sources(["ladder"]).hexdigest())
+    assert hashes[0] == hashes[1] != hashes[2]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,9 @@ from async_cost.workflow.toolchain import CRATES, EVCXR_STEP, PACKAGES, PYTHON, 
 PREPARE = {"ASYNC_COST_EPISODE": "prepare"}
 #: Where runs go.
 RUNS = runs_root()
+#: Files of a crate that a build or what it has built reads; a test compares them with those of the repository. What
+#: editors and systems leave there, texts for people and tests change no number.
+READ = re.compile(r"(?!\.).*\.(rs|toml|rb)|linker")
 
 
 class Plan:
@@ -243,12 +247,20 @@ def _fingerprint(studies: Sequence[str], about: Sequence[str]) -> str:
 def _sources(studies: Sequence[str]) -> hashlib._Hash:
     digest = hashlib.sha256()
     for path in measured_files(studies):
-        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + _content(path) + b"\0")
     return digest
 
 
+def _content(path: Path) -> bytes:
+    """What a number can depend on in a file: of a notebook, its cells without what these have printed."""
+    if path.suffix != ".ipynb":
+        return path.read_bytes()
+    cells = read_json(path, {}).get("cells", ())  # half a notebook is refused before it measures
+    return json.dumps(["".join(cell["source"]) + str(cell["metadata"].get("tags")) for cell in cells]).encode()
+
+
 def measured_files(studies: Iterable[str]) -> list[Path]:
-    """The files that the numbers of `studies` depend on: notebooks, crates without their tests, those that these use,
+    """The files that the numbers of `studies` depend on: notebooks, what is read of crates and of those that these use,
     and the lock.
     """
     notebooks = [measuring(study) for study in studies]
@@ -260,7 +272,8 @@ def measured_files(studies: Iterable[str]) -> list[Path]:
             continue
         seen.add(crate)
         manifest = tomllib.loads((crate / "Cargo.toml").read_text(encoding="utf-8"))
-        files |= {path for path in crate.rglob("*") if path.is_file() and "tests" not in path.relative_to(crate).parts}
+        there = (path for path in crate.rglob("*") if READ.fullmatch(path.name) and path.is_file())
+        files |= {path for path in there if "tests" not in path.relative_to(crate).parts}
         files.add((crate / manifest.get("lib", {}).get("path", "src/lib.rs")).resolve())
         for kind in ("dependencies", "build-dependencies", "dev-dependencies"):
             ours = (
