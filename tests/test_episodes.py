@@ -1,6 +1,8 @@
 """A run consists of episodes, one process each: run.json says which rounds they measured."""
 
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import trial_times, trial_values
 from async_cost.testing.made_up_runs import BASELINE, OFF, Study, change_record, make_run
+from async_cost.workflow import plan
 
 STUDY = "zero-cost"
 NONBOX, MANUAL = ("nonbox", "nonbox", OFF), (BASELINE, BASELINE, OFF)
@@ -104,6 +107,31 @@ def test_a_finished_run_says_what_it_said_before(tmp_path):
     assert written.pop("ended") and document.pop("ended")
     assert written == document and read_record(folder / "run.json")
     load_run(folder)
+
+
+@pytest.mark.parametrize(("where", "what"), [(Path, "unlink"), (finish.os, "rename")])
+def test_a_run_that_was_stopped_while_it_was_completed_is_completed_and_nothing_is_done_again(
+    tmp_path, monkeypatch, where, what
+):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plan, "RUNS", tmp_path)
+    measured = plan.Plan("measure", "quick", (STUDY,), native=True)
+    measured.partial.parent.mkdir()
+    made(tmp_path / "made").rename(measured.partial)
+    (measured.partial / f"{STUDY}.counted").touch()
+    whole = [step.name for step in measured.steps()]
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(where, what, stop)
+        finish.finish(measured.partial, tmp_path, measured.outcome)
+    assert [step.name for step in measured.steps()] == ["complete the run"]
+    finish.finish(measured.partial, tmp_path, measured.outcome)
+    assert measured.steps() == [] and not list(measured.run().glob("*.counted"))
+    shutil.rmtree(measured.run())
+    measured.partial.mkdir()
+    (measured.partial / "run.json").write_text('{"run_id": "begun anew"}')
+    assert [step.name for step in measured.steps()] == whole
 
 
 def test_a_made_up_run_of_processes_that_differ_is_known_as_well_as_they_agree(tmp_path):

@@ -21,8 +21,9 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     """Check the partial run the way every reader does, and rename it to data/runs/<machine>/<utc-time>; returns that
     folder.
 
-    `outcome` is written before the rename, so that a kill between the two is noticed (the folder it names is not there
-    yet). Raises DataError, and leaves the partial run where it is, if a study is incomplete or a file is invalid.
+    `outcome` is written before anything is deleted: after a kill between it and the rename (the folder it names is not
+    there yet), this is all that is left to do. Raises DataError, and leaves the partial run where it is, if a study is
+    incomplete or a file is invalid.
     """
     info_file = partial / "run.json"
     if not info_file.exists():
@@ -38,12 +39,11 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     if target.exists():
         remedy = "Move it away and run the command again"
         raise DataError(target, "a run of this machine and time exists already", remedy)
-    # Files that only served the measuring: a run holds data alone. They are needed to resume, until nothing more can
-    # fail.
+    outcome.write_text(json.dumps({"run": document["run_id"], "plan": partial.name}) + "\n", encoding="utf-8")
+    # Files that only served the measuring: a run holds data alone.
     served = ("*.measure.ipynb", "*.episode.json", "*.counted", "*.tmp", ".*.partial", "episodes.json")
     for file in (file for pattern in served for file in partial.glob(pattern)):
         file.unlink()
-    outcome.write_text(json.dumps({"run": document["run_id"], "plan": partial.name}) + "\n", encoding="utf-8")
     os.rename(partial, target)
     return target
 

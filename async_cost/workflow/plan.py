@@ -77,10 +77,15 @@ class Plan:
         self.outcome = RUNS / ".partial" / "last-run.json"
 
     def steps(self) -> list[Step]:
-        """There are none if the run is complete but not delivered: the previous command was stopped after measuring."""
-        outcome = self._outcome()
-        if outcome.get("plan") == self.partial.name and (RUNS / outcome["run"]).exists():
-            return []
+        """There are none if the run is complete but not delivered: the previous command was stopped after measuring.
+        There is one if it was stopped while it completed the run.
+        """
+        outcome, complete = self._outcome(), Step("complete the run", self._finish, 3)
+        if outcome.get("plan") == self.partial.name:
+            if (RUNS / outcome["run"]).exists():
+                return []
+            if read_json(self.partial / "run.json", {}).get("run_id") == outcome["run"]:
+                return [complete]
         seconds, number = sum(self._seconds().values()), len(self.studies)
         count = Step(f"count {number}", self._count, 40 * number, self._counted, [])
         if self.series and all(episodes.is_sealed(self.seals, study) for study in self.studies):
@@ -96,7 +101,7 @@ class Plan:
             Step("compare notebooks and crates", self._compare, 2, needs=[PACKAGES]),
             *ready,
             Step(f"measure {number} in turns ({self.profile})", self._measure, seconds),
-            Step("complete the run", self._finish, 3),
+            complete,
         ]
 
     def run(self) -> Path:
