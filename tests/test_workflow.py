@@ -19,6 +19,7 @@ from async_cost.testing.made_up_runs import make_run
 from async_cost.workflow import commands, environment, plan, publishing, toolchain
 from async_cost.workflow.analyses import execute as execute_analyses
 from async_cost.workflow.commands import chosen_studies
+from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.plan import Plan, measured_files
 from async_cost.workflow.publishing import rooms_of
 from async_cost.workflow.steps import Progress
@@ -91,6 +92,18 @@ def test_an_analysis_that_fails_has_the_last_word(tmp_path, monkeypatch, analyse
         publishing.main()
     said = str(ended.value).strip()
     assert "the reason" in said.splitlines()[-1] and "bad.ipynb: the cell that begins with `raise" in said
+
+
+def test_an_analysis_that_fails_ends_the_kernel_beside_it(tmp_path, monkeypatch, analyses):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    pid = tmp_path / "pid"
+    stays = f"import os, pathlib, time; pathlib.Path({str(pid)!r}).write_text(str(os.getpid())); time.sleep(600)"
+    waits = f"import pathlib, time\nwhile not (pid := pathlib.Path({str(pid)!r})).exists() or not pid.read_text(): time.sleep(0.01)"
+    analyses(stays=stays, bad=f"{waits}\nraise ValueError('the reason')")
+    with pytest.raises(CellFailed, match="the reason"):
+        publishing.execute(["stays", "bad"], tmp_path / "executed", {}, Path)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
 
 
 def test_studies_are_chosen_by_name_and_measured_in_their_own_order():

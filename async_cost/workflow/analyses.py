@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import nbformat
-from jupyter_client.manager import start_new_async_kernel
+from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbclient.util import run_sync
@@ -50,19 +50,19 @@ def execute(
     """Run `notebooks` from top to bottom, write them to `executed`, even those that fail, and return what `then` makes
     of each, which it does while the kernels go on. The `last` of them begin when all others are written.
 
-    Raises CellFailed, which names notebook and cell.
+    Raises CellFailed, which names notebook and cell, once no kernel is left.
     """
     waiting = deque(zip(notebooks, executed, strict=True))
     others = asyncio.Event()
 
     async def one_kernel(made: dict[Path, asyncio.Future[Made]], pool: ThreadPoolExecutor) -> None:
-        manager, client = await start_new_async_kernel(
-            startup_timeout=STARTUP_S,
-            kernel_name="python3",
-            extra_arguments=["--HistoryManager.hist_file=:memory:"],
-            preexec_fn=die_with_parent,
-        )
+        manager, client = AsyncKernelManager(kernel_name="python3"), None
         try:
+            history = ["--HistoryManager.hist_file=:memory:"]
+            await manager.start_kernel(extra_arguments=history, preexec_fn=die_with_parent)
+            client = manager.client()
+            client.start_channels()
+            await client.wait_for_ready(timeout=STARTUP_S)
             while waiting:
                 if len(waiting) <= last < len(notebooks):
                     await others.wait()
@@ -90,14 +90,19 @@ def execute(
                 if len(made) + last >= len(notebooks):
                     others.set()
         finally:
-            client.stop_channels()
+            if client is not None:
+                client.stop_channels()
             await manager.shutdown_kernel(now=True)
 
     async def all_kernels() -> list[Made]:
         made: dict[Path, asyncio.Future[Made]] = {}
         with ThreadPoolExecutor(1) as pool:
-            kernels = range(min(os.cpu_count() or 1, len(notebooks)))
-            await asyncio.gather(*(one_kernel(made, pool) for _ in kernels))
+            try:
+                async with asyncio.TaskGroup() as kernels:  # the first that fails ends the others
+                    for _ in range(min(os.cpu_count() or 1, len(notebooks))):
+                        kernels.create_task(one_kernel(made, pool))
+            except ExceptionGroup as failed:
+                raise failed.exceptions[0] from None
             return [await made[target] for target in executed]
 
     return run_sync(all_kernels)()
