@@ -97,11 +97,19 @@ def test_a_step_waits_for_those_that_it_needs_and_for_no_other(tmp_path):
     steps = [
         Step("long", run("long"), 1, needs=()),
         Step("short", run("short"), 1, needs=()),
-        Step("user", run("user"), 1, needs=("short", "not in this workflow")),
+        Step("user", run("user"), 1, needs=("short",)),
         Step("end", run("end"), 1),
     ]
     run_steps("make all", steps, tmp_path)
     assert order == ["short", "user", "long", "end"]
+
+
+@pytest.mark.parametrize("needs", [("frist",), ("second",), ("third",)], ids=["misspelt", "itself", "a circle"])
+def test_a_step_that_needs_what_is_no_step_before_it_is_refused_before_any_runs(tmp_path, needs):
+    of = {"first": (), "second": needs, "third": ("second",)}
+    steps = [Step(name, lambda progress: pytest.fail("ran"), 1, needs=of[name]) for name in of]
+    with pytest.raises(ValueError, match=rf"'second' needs \['{needs[0]}'\]: name steps that come before it"):
+        run_steps("make all", steps, tmp_path)
 
 
 def test_a_failure_stops_the_step_beside_it(tmp_path, capsys):

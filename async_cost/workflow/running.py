@@ -22,7 +22,14 @@ QUIET_SECONDS = 10
 
 
 def run_steps(title: str, steps: Sequence[Step], root: Path) -> None:
-    """Run `steps`, each after those that it needs. Raise StepFailed for the first that fails, and stop the other."""
+    """Run `steps`, each after those that it needs. Raise StepFailed for the first that fails, and stop the other;
+    ValueError, before any runs, for one that needs what is no step before it.
+    """
+    for number, named in enumerate(steps):
+        if unknown := set(named.needs or ()) - {earlier.name for earlier in steps[:number]}:
+            raise ValueError(
+                f"the step {named.name!r} needs {sorted(unknown)}: name steps that come before it in the list"
+            )
     logs = root / ".tools" / "log"
     logs.mkdir(parents=True, exist_ok=True)
     display, stop = _Display(), Event()
