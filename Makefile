@@ -50,7 +50,7 @@ measure:
 	@$(WORKFLOW) measure $${RUN:+--run "$$RUN"} $(PROFILED) $(CHOSEN)
 
 sweep:
-	@: "$${RUSTC:?make sweep needs compilers: make sweep RUSTC="1.95.0 nightly"}"; \
+	@: "$${RUSTC:?make sweep needs compilers: make sweep RUSTC=\"1.95.0 nightly\"}"; \
 	for release in $$RUSTC; do rustup run $$release rustc --version || exit; done; \
 	set -- $$RUSTC; while [ $$# -gt 0 ]; do \
 		goal=measure; [ $$# -gt 1 ] || goal=report; \
