@@ -16,7 +16,7 @@ QUICK_TESTS = tests/test_in_step.py tests/test_notebook_table.py tests/test_pins
 CRATES = $$(if [ "$$STUDIES" ]; then printf ' -p %s' $$STUDIES; else echo --workspace; fi)
 ANALYSES = $$(for study in $$STUDIES; do ls tests/test_$$(echo $$study | tr - _)_analysis.py 2>/dev/null; done)
 
-.PHONY: help report measure sweep compare contribute fleet comparisons findings sample experiments site test test-all test-rust test-python test-python-all lint-python test-fast deny lab setup packages format clean
+.PHONY: help report measure sweep compare contribute fleet comparisons findings sample experiments site test test-all test-rust test-python test-python-all lint-python crates-exist test-fast deny lab setup packages format clean
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
@@ -123,7 +123,11 @@ lint-python: packages
 	$(TOOL) ruff format --check .
 	$(TOOL) mypy
 
-test-fast: packages
+# Before anything is installed.
+crates-exist:
+	@for study in $$STUDIES; do cargo pkgid --quiet --locked --offline "$$study" >/dev/null || exit; done
+
+test-fast: crates-exist packages
 	$(TOOL) cargo fmt --all --check
 	$(TOOL) ruff check .
 	$(TOOL) ruff format --check .

@@ -220,6 +220,8 @@ def test_each_make_passes_on_what_it_is_given(tmp_path, make):
     for incomplete, says in lacking.items():
         done = given(*incomplete.split())
         assert done.returncode and says in done.stdout + done.stderr
+    misspelt = given("test-fast", "STUDIES=zero_cost")
+    assert misspelt.returncode and "`zero_cost` did not match" in misspelt.stderr and not misspelt.stdout
 
 
 def test_cells_are_built_in_a_clone_inside_of_another_workspace(tmp_path):
