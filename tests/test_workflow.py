@@ -4,9 +4,11 @@ a page.
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -22,7 +24,7 @@ from async_cost.workflow.commands import chosen_studies
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.plan import Plan, measured_files
 from async_cost.workflow.publishing import rooms_of
-from async_cost.workflow.steps import Progress
+from async_cost.workflow.steps import Progress, StepFailed
 from async_cost.workflow.studies import ALONE_S, ANALYSED, MEASURED, analysis
 from async_cost.workflow.toolchain import ROOT
 
@@ -127,6 +129,17 @@ def test_a_choice_that_makes_no_sense_is_refused_with_what_does(options, says):
     command = [sys.executable, "-m", "async_cost.workflow", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and says in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [("nope.yaml", "nope.yaml is no file: name a configuration"), ("fleet/config.yaml", "there is no sbatch here")],
+)
+def test_a_fleet_that_cannot_be_is_refused_before_anything_is_installed(monkeypatch, config, says):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(commands, "run_steps", lambda *_: pytest.fail("installs"))
+    with pytest.raises(StepFailed, match=says):
+        commands.fleet(SimpleNamespace(config=ROOT / config))
 
 
 def test_a_plan_measures_the_chosen_studies_alone():

@@ -13,6 +13,7 @@ import argparse
 import fcntl
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -170,6 +171,12 @@ def contribute(arguments: argparse.Namespace) -> int:
 
 
 def fleet(arguments: argparse.Namespace) -> int:
+    if not arguments.config.is_file():
+        raise StepFailed(
+            f"{arguments.config} is no file: name a configuration, as in make fleet CONFIG=fleet/config.yaml"
+        )
+    if shutil.which("sbatch") is None:
+        raise StepFailed("there is no sbatch here: run this where jobs can be submitted to Slurm")
     with one_at_a_time():
         steps = [*toolchain.steps(native=True), toolchain.snakemake_step()]
         run_steps("make fleet", steps, ROOT)
