@@ -140,6 +140,19 @@ def test_a_folder_that_is_no_checkout_is_replaced_and_the_clone_around_it_stays(
     assert (tmp_path / "file").read_text() == "changed" and (place / "file").read_text() == "committed"
 
 
+def test_a_slurm_that_keeps_failing_is_told_once_with_the_command_that_says_why(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(fleet, "POLL_S", 0)
+    answers = iter([*[None] * 3 * fleet.ASKED, {}])
+    monkeypatch.setattr(fleet, "jobs", lambda: next(answers, None))
+    fleet.wait_for_earlier_jobs(float("inf"))
+    says = "Slurm does not answer; `squeue --noheader --me '--format=%i|%T|%Z'` says why. "
+    assert capsys.readouterr().out == f"{says}This command waits until it does, or its hours are over.\n"
+    monkeypatch.setattr(fleet, "WORK", tmp_path)
+    monkeypatch.setattr(fleet, "SNAKEMAKE", "true")
+    fleet.submit(fleet.Fleet.read(written(tmp_path / "fleet.yaml")), {}, "python3", float("inf"))
+    assert capsys.readouterr().out == f"{says}Jobs that it still has go on; the next `make fleet` waits for them.\n"
+
+
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory) -> Iterator[Slurm]:
     if absent := missing():

@@ -36,8 +36,9 @@ from async_cost.workflow.toolchain import PYTHON, ROOT, SNAKEMAKE
 WORK = Path(os.environ.get("ASYNC_COST_FLEET") or ROOT / "fleet" / ".work").resolve()
 #: How often a machine is tried; not by Snakemake, which would keep a retry from the node that failed.
 ATTEMPTS = 3
-#: Seconds between two polls of the jobs, and how often Slurm is asked for those that are to be cancelled.
+#: Seconds between two polls of the jobs, and how often Slurm is asked before it is said not to answer.
 POLL_S, ASKED = 1.0, 10
+SQUEUE = ["squeue", "--noheader", "--me", "--format=%i|%T|%Z"]
 #: In what `sbatch --test-only` says of a job that would start.
 PROCESSORS = re.compile(r"using (\d+) processors")
 
@@ -154,12 +155,16 @@ def jobs() -> dict[str, str] | None:
     """Jobs of this fleet that Slurm knows, whichever command submitted them: by id the state. None if Slurm does not
     answer, as for a while after its controller was restarted.
     """
-    squeue = ["squeue", "--noheader", "--me", "--format=%i|%T|%Z"]
-    listed = subprocess.run(squeue, capture_output=True, text=True)
+    listed = subprocess.run(SQUEUE, capture_output=True, text=True)
     if listed.returncode != 0:
         return None
     rows = (line.split("|") for line in listed.stdout.splitlines())
     return {number: state for number, state, folder in rows if Path(folder) == WORK}
+
+
+def say_silent(then: str) -> None:
+    """Say that Slurm keeps failing to answer, and what comes of it."""
+    print(f"Slurm does not answer; `{shlex.join(SQUEUE)}` says why. {then}", flush=True)
 
 
 def cancel(numbers: Iterable[str]) -> None:
@@ -173,8 +178,11 @@ def cancel(numbers: Iterable[str]) -> None:
 
 def wait_for_earlier_jobs(deadline: float) -> None:
     """Wait for jobs whose submitter is gone. Those that have not begun are cancelled, to be submitted again."""
-    announced = False
+    announced, unanswered = False, 0
     while (left := jobs()) != {} and time.monotonic() < deadline:
+        unanswered = unanswered + 1 if left is None else 0
+        if unanswered == ASKED:
+            say_silent("This command waits until it does, or its hours are over.")
         pending = [number for number, state in (left or {}).items() if state == "PENDING"]
         cancel(pending)
         if left and len(left) > len(pending) and not announced:
@@ -216,6 +224,8 @@ def submit(fleet: Fleet, of_machines: dict[str, int], python: str, deadline: flo
                 if (left := jobs()) is not None:
                     break
                 time.sleep(POLL_S)
+            else:
+                say_silent("Jobs that it still has go on; the next `make fleet` waits for them.")
             cancel(left or ())
 
 
@@ -256,7 +266,7 @@ def main() -> None:
     except StepFailed as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
-        print("The jobs are cancelled; the same command resumes them.", file=sys.stderr)
+        print("Interrupted: the same command resumes the jobs.", file=sys.stderr)
         sys.exit(130)
     unpublished = []
     for machine, run in runs.items():
