@@ -86,6 +86,14 @@ def test_a_name_inside_another_word_is_no_owner(tmp_path, monkeypatch):
     contribute(make_run(tmp_path, machine="alpha", **QUIET), tmp_path)
 
 
+@pytest.mark.parametrize("name", ["box", "servers", "tokio", "data"])
+def test_a_name_that_is_a_word_of_every_run_is_no_owner(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(getpass, "getuser", lambda: name)
+    monkeypatch.setattr(socket, "gethostname", lambda: name)
+    changes = {"machine.os": "Linux for box, servers, tokio and data"}
+    contribute(make_run(tmp_path, machine="alpha", changes=changes, **QUIET), tmp_path)
+
+
 def test_a_run_that_is_too_large_is_refused(tmp_path, monkeypatch):
     run = make_run(tmp_path, machine="alpha", **QUIET)
     monkeypatch.setattr(contribute_module, "LIMIT_BYTES", packed_size(run) - 1)
