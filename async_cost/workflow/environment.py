@@ -28,6 +28,8 @@ FOREIGN = re.compile(
             r"CARGO_PROFILE_\w+",
             # They change how a measured program allocates, or how many threads a runtime has.
             r"LD_PRELOAD|MALLOC_\w+|GLIBC_TUNABLES|RUST_MIN_STACK|TOKIO_\w+",
+            # What interpreters load first, and how; call-styles measures ruby.
+            r"RUBY\w*",
             # These are set by the workflow and the harness alone.
             r"ASYNC_COST_(?:TIMES|VARIANTS|PARTIAL|COMMAND|SERIES|CLAIMS|FINDINGS|PROGRAM|EPISODE|PADDING|PROGRESS|COMPARE|ANALYSES)",
             r"BY_TURNS_COUNTED",
