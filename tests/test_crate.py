@@ -258,6 +258,16 @@ def test_a_gate_passes_what_is_equal_and_stops_what_allocates_more(own, tmp_path
     assert allowed.returncode == 0, allowed.stdout
 
 
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_what_a_user_has_set_for_valgrind_changes_no_count(own, tmp_path, monkeypatch):
+    (own.folder / ".valgrindrc").write_text("--no-such-option\n", encoding="utf-8")
+    monkeypatch.setenv("VALGRIND_OPTS", "--no-such-option")
+    counted = own.cargo("bench", "--exact", str(tmp_path))
+    (own.folder / ".valgrindrc").unlink()
+    assert counted.returncode == 0, counted.stderr
+    assert any(",instructions," in file.read_text(encoding="utf-8") for file in tmp_path.iterdir()), counted.stdout
+
+
 def test_unequal_work_is_never_measured(own):
     proved = own.cargo("test")
     assert proved.returncode == 0 and "all do equal work" in proved.stdout

@@ -83,6 +83,6 @@ def test_no_memory_error_under_valgrind(crate):
             continue
         # Fair, since valgrind runs one thread at a time: a thread that spins would keep the one it waits for from
         # running.
-        valgrind = ["valgrind", "-q", "--fair-sched=try", "--error-exitcode=9"]
+        valgrind = ["valgrind", "--command-line-only=yes", "-q", "--fair-sched=try", "--error-exitcode=9"]
         # Random programs for some seconds: as many as without it would take a minute.
         pass_all([*valgrind, binary, "--quiet", "--test-threads=1"], crate, ASYNC_COST_SOAK_S="5")

@@ -124,6 +124,8 @@ fn run_callgrind(folder: &Path, name: &str, variants: &[usize]) -> io::Result<Op
     let variants: Vec<String> = variants.iter().map(usize::to_string).collect();
     let option = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
     let status = Command::new("valgrind")
+        // What a user has set for valgrind, in VALGRIND_OPTS or .valgrindrc, is not for this.
+        .arg("--command-line-only=yes")
         .args(["--tool=callgrind", "--quiet", "--collect-atstart=no", "--collect-systime=yes"])
         .args(["--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"])
         .arg(format!("--toggle-collect={FUNCTION}"))
@@ -132,6 +134,7 @@ fn run_callgrind(folder: &Path, name: &str, variants: &[usize]) -> io::Result<Op
         .arg(option("log-file", folder.join("log")))
         .arg(program)
         .env(VARIANTS, format!("{name}:{}", variants.join(",")))
+        .env_remove("DEBUGINFOD_URLS") // it would download what a debugger wants to know
         .stdin(Stdio::null())
         .status();
     match status {
