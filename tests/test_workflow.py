@@ -15,9 +15,11 @@ import pytest
 from msgspec.structs import replace
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
+from async_cost.report.records import remarks
+from async_cost.runs.find import load_run
 from async_cost.runs.judged import claims_of_today, findings_of_today
 from async_cost.runs.record import read_run_info
-from async_cost.testing.made_up_runs import make_run
+from async_cost.testing.made_up_runs import OFF, make_run
 from async_cost.workflow import commands, environment, plan, publishing, toolchain
 from async_cost.workflow.analyses import execute as execute_analyses
 from async_cost.workflow.commands import chosen_studies
@@ -276,6 +278,21 @@ def test_a_report_without_pdfs_says_so_and_why(monkeypatch, tmp_path, capsys, br
     (tmp_path / "index.pdf").touch()
     commands.print_page(tmp_path)
     assert "without PDFs" not in capsys.readouterr().out
+
+
+def test_what_could_not_be_counted_is_told_at_the_end_and_on_the_page(tmp_path, capsys):
+    run = make_run(tmp_path, {("nonbox", OFF): 3.0})
+    commands.print_not_counted(run, 1)
+    assert capsys.readouterr().out == ""
+    counts = run / "zero-cost.counts.csv"
+    counts.write_text(counts.read_text().replace(",instructions,", ",instructions_failed,"), encoding="utf-8")
+    commands.print_not_counted(run, 1)
+    read = load_run(run)
+    number = read.not_counted("zero-cost")["instructions"]
+    said = f"instructions of {number} variants could not be counted; .tools/log/count-1.log says why"
+    assert number > 1 and said in capsys.readouterr().out
+    assert f"The `instructions` of {number} variants could not be counted." in remarks(read, "zero-cost")
+    assert not read.counts("zero-cost").filter(counter="instructions").height
 
 
 def test_the_last_analyses_begin_when_all_others_are_written(tmp_path):

@@ -46,6 +46,8 @@ def remarks(run: Run, study: str) -> list[str]:
         found.append("Exact counts differ between sittings; those of the first are shown.")
     if machine.virtualisation not in (None, "none"):
         found.append(f"The machine is virtual ({words.escape(machine.virtualisation)}).")
+    for counter, variants in run.not_counted(study).items():
+        found.append(f"The {words.code(counter)} of {words.counted(variants, 'variant')} could not be counted.")
     for entry in details.failed:
         name = words.key({"bench": entry.bench, "variant": entry.variant, "parameter": entry.parameter})
         found.append(f"{name} failed and is missing or incomplete: {words.escape(entry.error)}.")

@@ -13,6 +13,10 @@ from async_cost.runs.reader import REMEASURE, read_table, refuse
 from async_cost.runs.record import RunInfo, StudyInfo, read_run_info
 from async_cost.runs.schemas import CountRows, MetricRows, TimeRows
 
+#: Follows the name of a counter in the row that stands for a count that could not be made.
+FAILED = "_failed"
+COUNTING_FAILED = pl.col("counter").str.ends_with(FAILED)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -73,7 +77,12 @@ class Run:
 
     def counts(self, study: str) -> pl.DataFrame:
         """Exact counts for one iteration: study, bench, variant, parameter, counter, value."""
-        return self._once("counts", study)
+        return self._once("counts", study).filter(~COUNTING_FAILED)
+
+    def not_counted(self, study: str) -> dict[str, int]:
+        """By counter, of how many variants it should have been counted and could not be."""
+        failed = self._once("counts", study).filter(COUNTING_FAILED)["counter"].str.strip_suffix(FAILED)
+        return dict(sorted(failed.value_counts().iter_rows()))
 
     def units(self, study: str) -> pl.DataFrame:
         """How many units of work one iteration does (spawns, jobs, calls, requests): bench, variant, parameter, units.

@@ -54,7 +54,7 @@ class Series(Run):
             if study not in one.info.studies:
                 continue
             if lens == "counts":
-                return one.counts(study)
+                return one._once(lens, study)
             table = getattr(one, lens)(study).with_columns(pl.col("round") + pl.lit(rounds, pl.UInt32))
             if lens == "time":
                 other = known.setdefault((table.height, table["elapsed_ns"].sum()), one)

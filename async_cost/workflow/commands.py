@@ -10,12 +10,14 @@ environment.
 from __future__ import annotations
 
 import argparse
+import csv
 import fcntl
 import os
 import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,6 +140,7 @@ def measure(arguments: argparse.Namespace) -> int:
     steps = [*toolchain.steps(arguments.native), *plan.steps(), *pages]
     run_steps(f"make {arguments.command}", steps, ROOT)
     plan.close()
+    print_not_counted(plan.run(), len(plan.studies))
     if pages:
         return print_page(report_of([plan.run()]))
     run = os.path.relpath(plan.run())
@@ -230,6 +233,17 @@ def report_of(runs: list[Path]) -> Path:
     if len(runs) == 1:
         return REPORTS / runs[0].parent.name / runs[0].name
     return REPORTS / "compare" / "--".join(f"{run.parent.name}-{run.name}" for run in runs)
+
+
+def print_not_counted(run: Path, studies: int) -> None:
+    """What should have been counted and could not be: the rows that say so (data/README.md)."""
+    lines = (
+        line for file in sorted(run.glob("*.counts.csv")) for line in file.read_text(encoding="utf-8").splitlines()
+    )
+    counters = (row[4] for row in csv.reader(lines) if row[4].endswith("_failed"))
+    for counter, variants in Counter(counters).items():
+        what = f"{counter.removesuffix('_failed')} of {variants} variants"
+        print(f"Note: {what} could not be counted; .tools/log/count-{studies}.log says why")
 
 
 def print_page(report: Path) -> int:

@@ -47,6 +47,10 @@ fn a_variant_that_fails_is_named_and_the_others_are_counted() {
         assert!(line.is_some_and(|line| line.contains(message)), "{fault}: {printed}");
         let counted = written.lines().filter(|line| line.contains(",allocations,")).count();
         assert_eq!(counted, common::VARIANTS - 1, "{fault}: {written}");
+        assert!(
+            written.contains("fixture,sum,faulty,items=100,allocations_failed,1\n"),
+            "{fault}: {written}"
+        );
     }
 }
 

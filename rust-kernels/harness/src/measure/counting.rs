@@ -20,7 +20,8 @@
 //!
 //! With several threads, an iteration may allocate more or less than the one before. So two iterations are
 //! counted. Where they differ, the smaller number is the count, and their difference is a count of its own,
-//! named `<counter>_varies`; without that row, the two were equal.
+//! named `<counter>_varies`; without that row, the two were equal. `<counter>_failed` stands for one that should be
+//! there and is not.
 
 use std::time::Duration;
 
@@ -80,8 +81,8 @@ fn run_variants(study: &Study) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// A variant that could not be counted, and why.
-type NotCounted = (Key, String);
+/// A variant that could not be counted, what of it, and why.
+type NotCounted = (Key, &'static str, String);
 
 /// Counts and exports; false when every variant failed.
 fn count(study: &Study) -> Result<bool, Error> {
@@ -95,7 +96,7 @@ fn count(study: &Study) -> Result<bool, Error> {
                 found.extend(counts);
                 countable.push(index);
             }
-            Err(Error::Variant { key, message }) => not_counted.push((key, message)),
+            Err(Error::Variant { key, message }) => not_counted.push((key, COUNTERS[0], message)),
             Err(error) => return Err(error),
         }
     }
@@ -103,10 +104,11 @@ fn count(study: &Study) -> Result<bool, Error> {
     let (counts, failed) = instructions(study, &variants, &countable)?;
     found.extend(counts);
     not_counted.extend(failed);
-    export(study, &found)?;
-    for (key, message) in not_counted {
-        println!("not counted: {key}: {message}");
+    for (key, counter, message) in not_counted {
+        println!("not counted: {key}: {counter}: {message}");
+        found.push(Count { key, counter: format!("{counter}_failed"), value: 1 });
     }
+    export(study, &found)?;
     Ok(!countable.is_empty() || variants.iter().all(|variant| !variant.counted))
 }
 
@@ -195,7 +197,7 @@ fn instructions(
                     found.extend(counts_of(key, counter, &[value]));
                 }
             }
-            Err(reason) => not_counted.push((key.clone(), format!("instructions: {reason}"))),
+            Err(reason) => not_counted.push((key.clone(), "instructions", reason)),
         }
     }
     Ok((found, not_counted))
