@@ -141,8 +141,8 @@ deny:
 format:
 	$(TOOL) cargo fmt --all
 	$(TOOL) ruff format .
+	$(TOOL) python -m async_cost.workflow.tidy notebooks/*.ipynb notebooks/*/*.ipynb
 	$(TOOL) jupytext --sync $$(ls notebooks/*/*.ipynb | grep -v /analysis.ipynb)
-	$(TOOL) jupyter nbconvert --clear-output --inplace --log-level=WARN notebooks/*/*.ipynb
 
 clean:
 	rm -rf .venv .tools target reports data/runs/.partial fleet/.work async_cost.egg-info .mypy_cache .pytest_cache .ruff_cache

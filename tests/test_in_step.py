@@ -1,5 +1,6 @@
 """A Rust notebook and its crate are one thing: the two views agree, and a notebook is committed without outputs."""
 
+import os
 import re
 import tomllib
 
@@ -7,12 +8,16 @@ import jupytext
 import nbformat
 import pytest
 from jupytext.config import find_jupytext_configuration_file
+from nbconvert.exporters import ScriptExporter
+from nbformat.v4 import new_output
 
 from async_cost.workflow.in_step import is_paired
 from async_cost.workflow.studies import LIBRARIES, MEASURED, crate_of, source_of
+from async_cost.workflow.tidy import tidied, tidy
 from async_cost.workflow.toolchain import ROOT
 
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*/*.ipynb"))
+ANALYSIS = ROOT / "notebooks" / "boxing-cost" / "analysis.ipynb"
 RUST = [path for path in NOTEBOOKS if path.name != "analysis.ipynb"]
 #: The one that only glances, and is no study.
 FIRST = ROOT / "notebooks" / "start-here.ipynb"
@@ -100,8 +105,25 @@ def test_no_cell_uses_an_item_that_only_a_later_one_defines(notebook):
 
 
 @pytest.mark.parametrize("notebook", sorted(ROOT.glob("notebooks/**/*.ipynb")), ids=study)
-def test_notebooks_are_committed_without_outputs(notebook):
-    for number, cell in enumerate(nbformat.read(notebook, as_version=4).cells, start=1):
-        assert not cell.get("outputs") and not cell.get("execution_count"), (
-            f"{notebook.relative_to(ROOT)}: cell {number} holds outputs; clear them before the commit (`make format`)"
-        )
+def test_notebooks_are_committed_without_outputs_or_metadata_of_editors(notebook):
+    assert tidied(notebook) == notebook.read_text(encoding="utf-8"), "clear them before the commit (`make format`)"
+
+
+@pytest.mark.parametrize("view", [RUST[0], source_of(RUST[0]), ANALYSIS], ids=["notebook", "crate", "analysis"])
+def test_what_editors_note_in_a_notebook_is_dropped_and_what_was_edited_last_still_counts(tmp_path, view):
+    copy = tmp_path / view.name
+    notebook = jupytext.read(view)
+    for cell in notebook.cells:
+        cell.metadata |= {"vscode": {"languageId": "rust"}, "papermill": {}, "jupyter": {"source_hidden": True}}
+        if cell.cell_type == "code":
+            cell.execution_count, cell.outputs = 3, [new_output("stream", text="1\n")]
+    notebook.metadata |= {"vscode": {}, "language_info": {"name": "python", "version": "3.11.2"}}
+    jupytext.write(notebook, copy, fmt=copy.suffix.lstrip(".") + ":percent" * (copy.suffix == ".rs"))
+    os.utime(copy, (1, 1))
+    assert "vscode" in copy.read_text(encoding="utf-8")
+    tidy(copy)
+    assert copy.read_bytes() == view.read_bytes() and copy.stat().st_mtime == 1
+
+
+def test_an_analysis_is_known_for_python_without_a_kernel():
+    assert ScriptExporter().from_filename(str(ANALYSIS))[1]["output_extension"] == ".py"
