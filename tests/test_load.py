@@ -103,6 +103,15 @@ def test_line_ends_of_another_system_change_nothing(run):
     assert load_run(run).time(STUDY).equals(plain.time(STUDY))
 
 
+@pytest.mark.parametrize("name", [TIME, COUNTS, INFO])
+def test_the_byte_order_mark_of_an_editor_changes_nothing(run, name):
+    plain = load_run(run)
+    (run / name).write_bytes(b"\xef\xbb\xbf" + (run / name).read_bytes())
+    marked = load_run(run)
+    assert marked.info == plain.info and marked.time(STUDY).equals(plain.time(STUDY))
+    assert marked.counts(STUDY).equals(plain.counts(STUDY))
+
+
 def test_a_failed_variant_keeps_the_rounds_it_has(tmp_path):
     run = make_run(tmp_path, rounds=3, failed=[("box", OFF)])
     time = load_run(run).time(STUDY)

@@ -73,6 +73,12 @@ def another(first) -> Plan:
     return Plan("measure", **sitting.repeated(existing_run(first.parent)))
 
 
+def test_the_byte_order_mark_of_an_editor_ends_no_series(first):
+    asked = sitting.repeated(existing_run(first.parent))
+    first.write_bytes(b"\xef\xbb\xbf" + first.read_bytes())
+    assert sitting.repeated(existing_run(first.parent)) == asked
+
+
 def test_another_sitting_measures_the_same_into_a_run_of_its_own(first, monkeypatch):
     plan, document = another(first), json.loads(first.read_text())
     asked = (plan.profile, plan.studies, plan.only, plan.native, plan.singly)
@@ -160,7 +166,7 @@ def test_an_announcement_is_about_the_first_series_since_and_refuses_all_until_i
     assert announced(later) is None, "it is another series than the announced one"
     (tmp_path / "ANNOUNCED").write_text("made-up standard 2 20251231T000000Z\n")
     assert not_as_announced(run) is None and comparisons(run).frame["verdict"].null_count() == 0
-    (tmp_path / "ANNOUNCED").write_text("made-up standard 1 20251231T000000Z\n")
+    (tmp_path / "ANNOUNCED").write_text("\ufeffmade-up standard 1 20251231T000000Z\n")
     assert not_as_announced(run) == "2 sittings, not 1 as announced"
     (tmp_path / "ANNOUNCED").write_text("made-up standard 3 20251231T000000Z ended with 2: the machine | is gone\n")
     assert not_as_announced(run) is None and comparisons(run).frame["verdict"].null_count() == 0

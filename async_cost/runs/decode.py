@@ -36,7 +36,7 @@ def read_json(path: Path) -> dict:
 
     data = read_bytes(path)
     try:
-        document = json.loads(data.decode("utf-8"), object_pairs_hook=plain_fields, parse_constant=no_constant)
+        document = json.loads(data.decode("utf-8-sig"), object_pairs_hook=plain_fields, parse_constant=no_constant)
         unprintable = [(field, word) for field, word in _words(document) if not word.isprintable()]
     except json.JSONDecodeError as error:
         raise DataError(path, "torn or invalid JSON", REMEASURE, row=error.lineno) from None

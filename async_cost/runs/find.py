@@ -32,7 +32,7 @@ def announced(run: Run) -> Announced | None:
     if run.path.resolve().parents[1] != runs_root().resolve():
         return None  # somebody else's, on a machine of the same name
     own, series_of = run.info.run_id.rpartition("/")[2], {one.path.name for one in run.sittings}
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file.exists() else [], 1):
+    for number, line in enumerate(file.read_text(encoding="utf-8-sig").splitlines() if file.exists() else [], 1):
         parts = ANNOUNCEMENT.fullmatch(line)
         if not parts:
             remedy = (
@@ -76,7 +76,7 @@ def find_runs(root: Path | None = None) -> list[Path]:
 
 def _referenced() -> list[str]:
     file = runs_root() / "REFERENCE"
-    return file.read_text(encoding="utf-8").split() if file.exists() else []
+    return file.read_text(encoding="utf-8-sig").split() if file.exists() else []
 
 
 def reference() -> str:

@@ -77,9 +77,9 @@ def _read_text(path: Path) -> str:
         if not stream.eof or stream.unused_data:
             raise DataError(path, "the compressed file is damaged or cut off", REMEASURE)
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")  # an editor's byte order mark is no part of the text
     except UnicodeDecodeError as error:
-        row = data.count(b"\n", 0, error.start) + 1
+        row = error.object.count(b"\n", 0, error.start) + 1
         raise DataError(path, "the text is not UTF-8", REMEASURE, row=row) from None
     if not text:
         raise DataError(path, "the file is empty and lacks even a header", REMEASURE, row=1)

@@ -91,7 +91,7 @@ def remarks(studies: Sequence[str], only: str | None, evidence: bool) -> Iterato
     changed = [] if archive else subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
     if changed and evidence:
         yield f"{len(changed)} files differ from the last commit: nobody else can measure the same"
-    with (ROOT / "data" / "comparisons.csv").open(encoding="utf-8", newline="") as file:
+    with (ROOT / "data" / "comparisons.csv").open(encoding="utf-8-sig", newline="") as file:
         compared = [row for row in csv.DictReader(file) if row["study"] in studies]
     connections = re.findall(r"connections=(\d+)", "\n".join(row["parameter"] for row in compared))
     needed = max(map(int, connections), default=0)

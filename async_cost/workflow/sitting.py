@@ -69,9 +69,9 @@ def repeated(run: Path) -> dict[str, Any]:
     run.json of its first run. Raises StepFailed.
     """
     try:
-        first = json.loads((run / "run.json").read_text(encoding="utf-8"))
+        first = json.loads((run / "run.json").read_bytes())
         if first["series"]:
-            first = json.loads((runs_root() / first["series"] / "run.json").read_text(encoding="utf-8"))
+            first = json.loads((runs_root() / first["series"] / "run.json").read_bytes())
         requested = dict(word.split("=", 1) for word in shlex.split(first["command"].removeprefix("make "))[1:])
         profile = requested["PROFILE"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

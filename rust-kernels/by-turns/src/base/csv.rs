@@ -17,7 +17,8 @@ fn quoted(cell: &str) -> String {
 /// The rows of a table below its header, which must be `header`; `None` if they are not whole.
 pub fn rows(text: &str, header: &str) -> Option<Vec<Vec<String>>> {
     let columns = header.split(',').count();
-    let rest = text.strip_prefix(header)?.strip_prefix('\n')?;
+    // An editor may have put a byte order mark in front.
+    let rest = text.trim_start_matches('\u{feff}').strip_prefix(header)?.strip_prefix('\n')?;
     let rows: Vec<Vec<String>> = rest.lines().map(cells).collect::<Option<_>>()?;
     rows.iter().all(|row| row.len() == columns).then_some(rows)
 }
@@ -57,7 +58,9 @@ mod tests {
     fn what_is_written_is_read() {
         let cells = ["a", "b, with a comma", "", "\"quoted\"", "1"];
         let text = format!("k,l,m,n,o\n{}\n", line(cells));
-        assert_eq!(rows(&text, "k,l,m,n,o"), Some(vec![cells.map(str::to_owned).to_vec()]));
+        for text in [text.clone(), format!("\u{feff}{text}")] {
+            assert_eq!(rows(&text, "k,l,m,n,o"), Some(vec![cells.map(str::to_owned).to_vec()]));
+        }
     }
 
     #[test]
