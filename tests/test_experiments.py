@@ -1,6 +1,7 @@
 """Experiments on the measuring: the page on trust finds their truth again, and says what was not measured."""
 
 import json
+import os
 import re
 import tomllib
 
@@ -152,10 +153,14 @@ def test_results_are_written_whole_and_read_back(tmp_path):
     found = experiments.newest("made-up", {}, tmp_path)
     assert found.record == record() and found.trials.select(KEY).equals(made.select(KEY))
     assert found.trials["ns"].to_numpy() == pytest.approx(made["ns"], abs=0.1)
-    experiments.write(record(machine={"name": "other"}), made, tmp_path)
+    other = experiments.write(record(machine={"name": "other"}), made, tmp_path)
     assert experiments.newest("made-up", {}, tmp_path).record == record(), "its own comes first"
     assert experiments.newest("third", {}, tmp_path).record["machine"]["name"] == "other", "else any"
     assert experiments.newest("another", {"ASYNC_COST_EXPERIMENTS": str(folder)}, tmp_path).record == record()
+    (torn := folder.with_name("20990101T000000Z")).mkdir()
+    (torn / "experiments.json").write_text("{")
+    these = {"ASYNC_COST_EXPERIMENTS": f"{folder}{os.pathsep}{other}"}
+    assert experiments.newest("made-up", these, tmp_path).record == record(), "none but these"
     assert experiments.newest("made-up", {}, tmp_path / "nothing").record is None
 
 

@@ -140,13 +140,22 @@ class Results(NamedTuple):
 def newest(machine: str, environ: Mapping[str, str] = os.environ, root: Path | None = None) -> Results:
     """The newest results from this machine; else the newest from any machine; else empty ones.
 
-    ASYNC_COST_EXPERIMENTS names another folder, or says `none`. Raises `DataError` for damaged ones.
+    ASYNC_COST_EXPERIMENTS names the folders to choose from, or says `none`. Raises `DataError` for damaged ones.
     """
-    if named := environ.get("ASYNC_COST_EXPERIMENTS"):
-        return load(Path(named)) if named != "none" else Results()
-    folders = [file.parent for file in (root or repository_root() / FOLDER).glob("*/*/experiments.json")]
+    named = environ.get("ASYNC_COST_EXPERIMENTS")
+    if named == "none":
+        return Results()
+    here = (file.parent for file in (root or repository_root() / FOLDER).glob("*/*/experiments.json"))
+    folders = list(map(Path, named.split(os.pathsep)) if named else here)
     folders.sort(key=lambda path: (path.parent.name == machine, path.name, path.parent.name))
     return load(folders[-1]) if folders else Results()
+
+
+def committed() -> str:
+    """The folders of results that git knows, as ASYNC_COST_EXPERIMENTS names them."""
+    command = ["git", "ls-files", f"{FOLDER}/*/*/experiments.json"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    return os.pathsep.join(str((ROOT / name).parent) for name in listed) or "none"
 
 
 def load(folder: Path) -> Results:

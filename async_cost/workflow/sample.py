@@ -18,6 +18,7 @@ from async_cost.report import PublishError, provenance, publish, sample
 from async_cost.report.records import next_build
 from async_cost.runs.find import reference_run
 from async_cost.runs.run import Run
+from async_cost.workflow import experiments
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.publishing import OTHERS, execute, rooms_of
 
@@ -49,7 +50,9 @@ def main() -> None:
     rooms = [room for room in rooms_of(run.info) if room != OTHERS]
     try:
         with tempfile.TemporaryDirectory() as temporary:
-            executed = execute(rooms, Path(temporary), {"ASYNC_COST_RUN": str(run.path.resolve())}, Path)
+            # What is committed is made of what is committed, wherever somebody has measured the measuring, too.
+            environ = {"ASYNC_COST_RUN": str(run.path.resolve()), "ASYNC_COST_EXPERIMENTS": experiments.committed()}
+            executed = execute(rooms, Path(temporary), environ, Path)
             files = made(run, executed)
     except (CellFailed, PublishError) as error:
         sys.exit(str(error))
