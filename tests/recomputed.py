@@ -50,7 +50,7 @@ def trials(study: str) -> pl.DataFrame:
 
 
 def over_processes(values: pl.DataFrame) -> float:
-    """Of each process the median over its rounds, of each sitting the mean over its processes, and the mean of these."""
+    """Of each process the median over its rounds, of each sitting the mean of these, and over sittings the mean."""
     processes = values.group_by("sitting", "process").agg(pl.col("value").median())
     return processes.group_by("sitting").agg(pl.col("value").mean())["value"].mean()
 

@@ -5,10 +5,11 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from ours import tracked
 
-from async_cost.paths import repository_root
+from async_cost.workflow.toolchain import ROOT
 
-PACKAGE = repository_root() / "async_cost"
+PACKAGE = ROOT / "async_cost"
 #: A room uses itself and those before it; what all rooms use lies next to them.
 ROOMS = ("runs", "statistics", "literature", "findings", "machines", "report", "workflow", "testing")
 
@@ -31,7 +32,7 @@ def imports(file: Path, modules: set[str]) -> set[str]:
 
 @pytest.fixture(scope="module")
 def house() -> dict[str, set[str]]:
-    files = {file: ".".join(file.relative_to(PACKAGE).with_suffix("").parts) for file in PACKAGE.rglob("*.py")}
+    files = {file: ".".join(file.relative_to(PACKAGE).with_suffix("").parts) for file in tracked("async_cost/**/*.py")}
     return {name: imports(file, set(files.values())) for file, name in files.items() if file.name != "__init__.py"}
 
 

@@ -10,15 +10,15 @@ import pytest
 from jupytext.config import find_jupytext_configuration_file
 from nbconvert.exporters import ScriptExporter
 from nbformat.v4 import new_output
+from ours import NOTEBOOKS
 
 from async_cost.workflow.in_step import is_paired
 from async_cost.workflow.studies import LIBRARIES, MEASURED, crate_of, source_of
 from async_cost.workflow.tidy import tidied, tidy
 from async_cost.workflow.toolchain import ROOT
 
-NOTEBOOKS = sorted(ROOT.glob("notebooks/*/*.ipynb"))
+RUST = [path for path in NOTEBOOKS if path.parent.parent.name == "notebooks" and path.name != "analysis.ipynb"]
 ANALYSIS = ROOT / "notebooks" / "boxing-cost" / "analysis.ipynb"
-RUST = [path for path in NOTEBOOKS if path.name != "analysis.ipynb"]
 #: The one that only glances, and is no study.
 FIRST = ROOT / "notebooks" / "start-here.ipynb"
 #: Items at the left margin of a cell, after the words that may stand before them.
@@ -104,9 +104,11 @@ def test_no_cell_uses_an_item_that_only_a_later_one_defines(notebook):
         assert not users, f"{study(notebook)}: {name} is defined after this cell, which uses it:\n{users[0]}"
 
 
-@pytest.mark.parametrize("notebook", sorted(ROOT.glob("notebooks/**/*.ipynb")), ids=study)
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=study)
 def test_notebooks_are_committed_without_outputs_or_metadata_of_editors(notebook):
-    assert tidied(notebook) == notebook.read_text(encoding="utf-8"), "clear them before the commit (`make format`)"
+    assert tidied(notebook) == notebook.read_text(encoding="utf-8"), (
+        f"{notebook.relative_to(ROOT)} holds outputs or metadata of an editor; clear them before the commit (`make format`)"
+    )
 
 
 @pytest.mark.parametrize("view", [RUST[0], source_of(RUST[0]), ANALYSIS], ids=["notebook", "crate", "analysis"])

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from ours import committed_runs
 from refusal import refused
 
 from async_cost.errors import DataError
@@ -168,7 +169,7 @@ def test_an_honest_table_is_split_the_quick_way(tmp_path, monkeypatch):
 
     monkeypatch.setattr(reader, "_split", refuse)
     load_run(make_run(tmp_path, rounds=3, compress=True))
-    for folder in find_runs():
+    for folder in committed_runs():
         open_sitting(folder).checked()  # `load_run` reads all sittings of its series
 
 

@@ -12,6 +12,7 @@ import nbformat
 import polars as pl
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from ours import NOTEBOOKS
 
 from async_cost.workflow.toolchain import ROOT
 
@@ -24,7 +25,6 @@ AFTER_PROSE = 0.8
 #: What makes a code cell a paragraph, and a chart.
 SAYS = re.compile(r"^(?:say|ac\.say|run\.finding)\(|^    ac\.say\(", re.MULTILINE)
 DRAWS = ("ac.intervals", "ac.lines", "ac.matrix", "ac.staircase", "alt.Chart")
-NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))
 ANALYSES = [path for path in NOTEBOOKS if path.name == "analysis.ipynb"]
 COMPARISONS = pl.read_csv(ROOT / "data" / "comparisons.csv")
 

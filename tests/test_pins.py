@@ -7,14 +7,20 @@ import tomllib
 from importlib.metadata import requires
 
 import pytest
+from ours import tracked
 from packaging.requirements import Requirement
 
-from async_cost.workflow.studies import MEASURED
+from async_cost.workflow.studies import MEASURED, crate_of, measuring
 from async_cost.workflow.toolchain import EVCXR_VERSION, ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 ENVIRONMENT = (ROOT / "environment.yml").read_text(encoding="utf-8")
 TOOLCHAIN = tomllib.loads((ROOT / "rust-toolchain.toml").read_text(encoding="utf-8"))["toolchain"]
+
+#: Of the crates that git knows, and of those of studies in work.
+MANIFESTS = sorted(
+    {*tracked("rust-kernels/**/Cargo.toml"), *(crate_of(measuring(study)) / "Cargo.toml" for study in MEASURED)}
+)
 
 
 def pinned(requirements: str) -> dict[str, str]:
@@ -77,7 +83,7 @@ def test_conda_users_get_the_same_packages_and_compiler():
     assert f"builds evcxr_jupyter {EVCXR_VERSION}." in ENVIRONMENT, "environment.yml says what it differs from"
 
 
-@pytest.mark.parametrize("manifest", sorted(ROOT.glob("rust-kernels/**/Cargo.toml")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda path: path.parent.name)
 def test_crates_name_exact_versions(manifest):
     """But for a crate that is published, whose users choose: it names the versions of our lock as the least."""
     content = tomllib.loads(manifest.read_text(encoding="utf-8"))

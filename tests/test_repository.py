@@ -9,18 +9,19 @@ from collections import Counter
 from pathlib import Path
 
 import jsonschema
+import ours
 import pytest
 from cargo_tests import packages
+from ours import committed_runs, tracked
 
 from async_cost.paths import runs_root
 from async_cost.runs import schema
-from async_cost.runs.find import find_runs, reference_run
+from async_cost.runs.find import reference_run
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.statistics.measured import Measured
 from async_cost.workflow.toolchain import ROOT
 
-LISTED = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True)
-TRACKED = LISTED.stdout.splitlines()
+TRACKED = [str(path.relative_to(ROOT)) for path in tracked()]
 PAGES = [name for name in TRACKED if name.endswith(".md")]
 #: Bytes that a committed run may take.
 RUN_LIMIT = 5_000_000
@@ -30,6 +31,18 @@ RUN_LIMIT = 5_000_000
 #: fails concludes nothing on any page: threads, and processes that live for a moment, vary too much on two shared cores
 #: for every group to hold.
 EVIDENCE = ("zero-cost", "ladder", "zero-cost-sockets")
+
+
+def test_what_is_not_committed_is_nothing_to_tests(tmp_path, monkeypatch):
+    monkeypatch.setattr(ours, "ROOT", tmp_path)
+    for name in ("notebooks/a.ipynb", "notebooks/room/é b.ipynb", "notebooks/gone.ipynb", "notebooks/mine/own.ipynb"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for command in ("init -q", "add notebooks/a.ipynb notebooks/gone.ipynb notebooks/room"):
+        subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
+    (tmp_path / "notebooks/gone.ipynb").unlink()
+    found = ours.tracked.__wrapped__("notebooks/**/*.ipynb")
+    assert [path.name for path in found] == ["a.ipynb", "é b.ipynb"]
 
 
 def test_the_reference_run_is_evidence():
@@ -49,7 +62,7 @@ def test_the_schema_of_run_json_is_that_of_its_reader_and_all_runs_fit():
     text = (ROOT / "data" / "run.schema.json").read_text(encoding="utf-8")
     assert text == schema.text(), "run `python -m async_cost.runs.schema` and commit what it writes"
     validator = jsonschema.Draft202012Validator(json.loads(text))
-    documents = [json.loads((folder / "run.json").read_text(encoding="utf-8")) for folder in find_runs(runs_root())]
+    documents = [json.loads((folder / "run.json").read_text(encoding="utf-8")) for folder in committed_runs()]
     assert documents
     for document in documents:
         assert document["profile"] not in NOT_EVIDENCE, f"{document['run_id']} is committed and no evidence"

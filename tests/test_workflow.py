@@ -14,6 +14,7 @@ import nbformat
 import pytest
 from msgspec.structs import replace
 from nbformat.v4 import new_code_cell, new_notebook, new_output
+from ours import NOTEBOOKS
 
 from async_cost.report.records import remarks
 from async_cost.runs.find import load_run
@@ -32,7 +33,7 @@ from async_cost.workflow.toolchain import ROOT
 
 
 def test_every_analysis_is_a_room_and_reads_studies_that_are_measured():
-    assert {path.parent.name for path in ROOT.glob("notebooks/*/analysis.ipynb")} == set(ANALYSED)
+    assert {path.parent.name for path in NOTEBOOKS if path.name == "analysis.ipynb"} == set(ANALYSED)
     assert {study for needed in ANALYSED.values() for study in needed} <= set(MEASURED)
 
 

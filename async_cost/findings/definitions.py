@@ -104,7 +104,7 @@ def _compared(case: Case) -> Iterator[tuple[str, Key, Key]]:
 
 
 def _shown(case: Case) -> str:
-    """Its places, `zero-cost|nonbox|nonbox|syscalls=off|`: study, key and what is counted, by signs that no name has."""
+    """Its places, `zero-cost|nonbox|nonbox|syscalls=off|`: study, key and what is counted; no name has these signs."""
     sides = [place[0] for place in case]
     return " > ".join("|".join((one.study, *one.key, one.counter)) for one in sides)
 

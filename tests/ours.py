@@ -1,0 +1,34 @@
+"""What tests are about: files that are committed or added, as git tells. Whatever else normal work leaves in a clone,
+such as runs and notebooks of one's own, what editors and systems write, or what was built, is nothing to them.
+"""
+
+import functools
+import subprocess
+from pathlib import Path
+
+from async_cost.workflow.studies import ANALYSED, LIBRARIES, MEASURED, analysis, measuring
+from async_cost.workflow.toolchain import ROOT
+
+
+@functools.cache
+def tracked(pattern: str = "**") -> list[Path]:
+    """The files that git knows whose path in the repository fits `pattern`, and that are there, sorted."""
+    command = ["git", "ls-files", "-z", "--", f":(glob){pattern}"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [path for name in sorted(listed.split("\0")) if (path := ROOT / name).is_file()]
+
+
+def committed_runs() -> list[Path]:
+    """The folders of runs, without those that somebody has measured beside them."""
+    return [file.parent for file in tracked("data/runs/*/*/run.json")]
+
+
+#: These notebooks, and those that the workflow names: a study in work is tested as well.
+NOTEBOOKS = sorted(
+    {
+        *tracked("notebooks/**/*.ipynb"),
+        *map(measuring, MEASURED),
+        *(ROOT / "notebooks" / f"{name}.ipynb" for name in LIBRARIES),
+        *map(analysis, ANALYSED),
+    }
+)
