@@ -10,6 +10,8 @@ PROFILED = $${PROFILE:+--profile "$$PROFILE"} $${STUDIES:+--studies "$$STUDIES"}
 CHOSEN = $${ONLY:+--only "$$ONLY"} $${NATIVE:+--native} $${SINGLY:+--singly}
 # A program in the environment that the workflow has.
 TOOL = @$(WORKFLOW) tool
+# ruff looks at what git knows: a notebook of one's own may hold anything.
+RUFF = @ruff() { git ls-files '*.py' '*.ipynb' | { $(WORKFLOW) tool ruff "$$@" @/dev/stdin; }; }; ruff
 
 # What a change of one notebook can break without its study being measured. STUDIES= tests these crates alone.
 QUICK_TESTS = tests/test_in_step.py tests/test_notebook_table.py tests/test_pins.py tests/test_repository.py tests/test_words.py
@@ -119,8 +121,8 @@ test-python-all: setup lint-python
 	$(PYTEST)
 
 lint-python: packages
-	$(TOOL) ruff check .
-	$(TOOL) ruff format --check .
+	$(RUFF) check
+	$(RUFF) format --check
 	$(TOOL) mypy
 
 # Before anything is installed.
@@ -129,8 +131,8 @@ crates-exist:
 
 test-fast: crates-exist packages
 	$(TOOL) cargo fmt --all --check
-	$(TOOL) ruff check .
-	$(TOOL) ruff format --check .
+	$(RUFF) check
+	$(RUFF) format --check
 	$(TOOL) python -m pytest -q -m "not kernel" $(QUICK_TESTS) $(ANALYSES)
 	$(TOOL) cargo clippy $(CRATES) --all-features --all-targets --locked -- -D warnings
 	$(TOOL) cargo test $(CRATES) --all-features --locked

@@ -10,6 +10,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from ours import tracked
 
 from async_cost.workflow import __main__ as entry
 from async_cost.workflow import environment, toolchain
@@ -187,7 +188,8 @@ def test_the_makefile_asks_nothing_of_make_that_only_gnu_make_does():
 def test_each_make_passes_on_what_it_is_given(tmp_path, make):
     """With a Python that prints its arguments."""
     python, rustup = tmp_path / "python", tmp_path / "rustup"
-    python.write_text('#!/bin/sh\nfor word; do printf "%s|" "$word"; done\necho $RUSTUP_TOOLCHAIN\n', encoding="utf-8")
+    shown = 'for word; do printf "%s|" "$word"; done\necho $RUSTUP_TOOLCHAIN\n[ "$word" != @/dev/stdin ] || cat\n'
+    python.write_text(f"#!/bin/sh\n{shown}", encoding="utf-8")
     rustup.write_text('#!/bin/sh\ntest "$2" != absent || { echo "$2 is not installed"; exit 1; }\n', encoding="utf-8")
     for program in (python, rustup):
         program.chmod(0o755)
@@ -214,6 +216,8 @@ def test_each_make_passes_on_what_it_is_given(tmp_path, make):
     options = "--profile|quick|--native|"
     assert swept.split("\n") == [f"measure|{options}1.95.0", f"report|{options}nightly", ""]
     assert given("sweep", "RUSTC=1.95.0 absent").stdout.startswith("absent is not installed")
+    linted = [ROOT / line for line in given("lint-python").stdout.splitlines() if line.endswith((".py", ".ipynb"))]
+    assert set(linted) == {*tracked("**/*.py"), *tracked("**/*.ipynb")}, "a notebook of one's own may hold anything"
     assert words("fleet") == ["fleet", "fleet/config.yaml"]
     lacking = {"compare A=x": "needs a second run", "contribute": "needs a run"}
     lacking["sweep"] = 'needs compilers: make sweep RUSTC="1.95.0 nightly"'
