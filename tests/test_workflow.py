@@ -111,6 +111,21 @@ def test_an_analysis_that_fails_ends_the_kernel_beside_it(tmp_path, monkeypatch,
         os.kill(int(pid.read_text()), 0)
 
 
+def test_the_first_page_can_be_read_while_others_are_made(tmp_path, monkeypatch, analyses, capfd):
+    page = tmp_path / "reports" / "m" / "t" / "asked.html"
+    waits = f"import pathlib, time; [time.sleep(0.1) for _ in range(600) if not pathlib.Path({str(page)!r}).exists()]"
+    shown = f"print(open({str(page)!r}).read().count('what was asked for'), 'times')"
+    analyses(asked="print('what was asked', 'for')", trust=f"{waits}; {shown}")
+    made = publishing.publish_run(tmp_path / "reports", page.parent, make_run(tmp_path, {}, rounds=2))
+    assert [path.name for path in made[:3]] == ["index.html", "asked.html", "trust.html"]
+    assert re.search(r"[1-9] times", made[2].read_text(encoding="utf-8"))
+    told = []
+    step = commands.publishing(lambda: [tmp_path])
+    monkeypatch.setattr(Progress, "command", lambda *_, progress: [*map(progress, capfd.readouterr().out.splitlines())])
+    step.run(Progress(print, tmp_path / "log", tmp_path, say=told.append))
+    assert told == [f"The page: {commands.where(page)}"]
+
+
 def test_studies_are_chosen_by_name_and_measured_in_their_own_order():
     first, second, *_ = MEASURED
     assert chosen_studies(f" {second}  {first} ") == (first, second)

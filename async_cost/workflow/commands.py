@@ -28,7 +28,7 @@ from async_cost.runs.profiles import NOT_EVIDENCE, PROFILES
 from async_cost.workflow import preflight, sitting, toolchain
 from async_cost.workflow.plan import RUNS, Plan
 from async_cost.workflow.running import run_steps
-from async_cost.workflow.steps import Progress, Step, StepFailed
+from async_cost.workflow.steps import READABLE, Progress, Step, StepFailed
 from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import PYTHON, ROOT
 
@@ -223,7 +223,12 @@ def publishing(runs: Callable[[], list[Path]]) -> Step:
     """Execute the analyses of `runs`, called when the step begins, and publish them."""
 
     def publish(progress: Progress) -> None:
-        progress.command([PYTHON, "-m", "async_cost.workflow.publishing", REPORTS, report_of(runs()), *runs()])
+        def readable(line: str) -> None:
+            if line.startswith(READABLE):
+                progress.say(f"The page: {where(Path(line.removeprefix(READABLE)))}")
+
+        program: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.publishing"]
+        progress.command([*program, REPORTS, report_of(runs()), *runs()], progress=readable)
 
     return Step("analyse and publish", publish, 60)
 
@@ -246,9 +251,14 @@ def print_not_counted(run: Path, studies: int) -> None:
         print(f"Note: {what} could not be counted; .tools/log/count-{studies}.log says why")
 
 
+def where(page: Path) -> str:
+    """Where a page is, for a person and for a browser."""
+    return f"{os.path.relpath(page)}\n  {page.as_uri()}"
+
+
 def print_page(report: Path) -> int:
     page = report / "index.html"
-    print(f"The page: {os.path.relpath(page)}\n  {page.as_uri()}")
+    print(f"{'The page' if report.parent == REPORTS / 'compare' else 'All pages'}: {where(page)}")
     if not page.with_suffix(".pdf").exists():
         reason = ".tools/log/analyse-and-publish.log says why" if find_chromium() else "there is no Chromium here"
         print(f"  without PDFs: {reason}")

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from async_cost.errors import DataError
 from async_cost.report import PublishError
@@ -19,6 +19,7 @@ from async_cost.runs.record import RunInfo, read_run_info
 from async_cost.workflow import analyses
 from async_cost.workflow.analyses import Made
 from async_cost.workflow.execute import CellFailed
+from async_cost.workflow.steps import READABLE
 from async_cost.workflow.studies import ANALYSED, MEASURED, analysis, left_by, measuring
 
 if TYPE_CHECKING:
@@ -27,19 +28,31 @@ if TYPE_CHECKING:
 
 #: The analysis that is about other runs; it reads what the others have said.
 OTHERS = "hardware"
-#: Takes longest of a series of many sittings: begun first, so that the kernels end at about the same time.
+#: Takes longest of a series of many sittings: begun beside the first, so that the kernels end at about the same time.
 LONGEST = "trust"
 
 
 def publish_run(reports: Path, report: Path, run: Path, rooms: Sequence[str] = ()) -> list[Path]:
-    """Write the pages of `rooms`, or of all analyses that have something to say about `run`."""
+    """Write the pages of `rooms`, or of all analyses that have something to say about `run`; print where the first of
+    them is as soon as it can be read.
+    """
     rooms = rooms or rooms_of(read_run_info(run / "run.json"))
-    pages = execute(rooms, report / ".notebooks", {"ASYNC_COST_RUN": str(run)}, _page_of)
-    from async_cost.report.publish import publish
-
     absent = [analysis(room) for room in ANALYSED if room not in rooms]
     sources = {study: left if (left := left_by(report, study)).exists() else measuring(study) for study in MEASURED}
-    return publish(run, pages, report, not_measured=absent, sources=sources, reports=reports)
+
+    def written(pages: Sequence["Page"], **how: Any) -> list[Path]:
+        from async_cost.report.publish import publish
+
+        return publish(run, pages, report, not_measured=absent, sources=sources, **how)
+
+    def page_of(notebook: Path) -> "Page":
+        page = _page_of(notebook)
+        if page.study == rooms[0]:
+            written([page], pdf=False)
+            print(f"{READABLE}{report / page.href}", flush=True)
+        return page
+
+    return written(execute(rooms, report / ".notebooks", {"ASYNC_COST_RUN": str(run)}, page_of), reports=reports)
 
 
 def publish_comparison(reports: Path, report: Path, *runs: Path) -> list[Path]:
@@ -70,7 +83,7 @@ def execute(rooms: Sequence[str], folder: Path, env: Mapping[str, str], then: Ca
     folder.mkdir(parents=True, exist_ok=True)
     environ = {**os.environ, **env, "ASYNC_COST_ANALYSES": str(folder.resolve())}
     # What sets machines side by side judges the findings that the others have stated.
-    ordered = sorted(rooms, key=lambda room: (room == OTHERS, room != LONGEST))
+    ordered = sorted(rooms, key=lambda room: (room == OTHERS, room != rooms[0], room != LONGEST))
     executed = [folder / f"{room}.ipynb" for room in ordered]
     last = rooms.count(OTHERS)
     made = analyses.execute([*map(analysis, ordered)], executed, environ, then, last)

@@ -23,6 +23,8 @@ from typing import Any
 
 #: Lines of a failed command's output that are repeated on the terminal.
 TAIL_LINES = 30
+#: Before the file of a page that can be read while others are made.
+READABLE = "readable: "
 #: Cargo's progress line: `Building [==> ] 45/273: tokio`.
 CARGO_COUNT = re.compile(r"\] (\d+)/(\d+)")
 #: Loaded here: after a fork, a lock of the loader may be held by a thread that the child does not have.
