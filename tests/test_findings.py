@@ -214,6 +214,8 @@ def test_ratios_of_two_programs_are_compared_though_they_share_no_round(tmp_path
     assert both.low < both.value < both.high and widths[1] > widths[0]
     lacking = Judge(load_run(make_run(tmp_path / "lacks", None, others={"runtimes": made["runtimes"]}, rounds=20)))
     assert "does not hold `runtimes-std-mutex`" in lacking.effects(ratio_of_ratios(other, ours))[0].missing
+    with pytest.raises(ValueError, match=r"no difference of differences is of two studies \(runtimes-std-mutex, runti"):
+        judge(said(more_added(other, ours), under(5)))
 
 
 def test_several_cases_need_intervals_that_hold_together(judge):

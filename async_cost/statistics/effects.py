@@ -197,8 +197,16 @@ def _by_key(trials: pl.DataFrame) -> dict[Key, pl.DataFrame]:
 
 
 def effect(measure: Measure, case: Case, of: Callable[[str], Values]) -> Effect:
-    """The number of one case, or why there is none; `of` says what the run holds of a study."""
-    if len({operand.study for place in case for operand in place}) > 1:
+    """The number of one case, or why there is none; `of` says what the run holds of a study. Raises ValueError for
+    studies that are not compared by two ratios.
+    """
+    studies = dict.fromkeys(operand.study for place in case for operand in place)
+    if len(studies) > 1:
+        if measure.operation != "ratio of ratios":
+            raise ValueError(
+                f"no {measure.operation} is of two studies ({', '.join(studies)}), which share no rounds: take pairs "
+                "of one study, or the ratio of their ratios (ac.ratio_of_ratios)"
+            )
         ratio = replace(measure, operation="ratio")
         return _apart(effect(ratio, case[:2], of), effect(ratio, case[2:], of))
     values = of(case[0][0].study)
