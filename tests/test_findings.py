@@ -334,6 +334,15 @@ def test_equal_counts_are_neither_more_nor_less(judge):
     assert judge(one).weighed.effect == 0 and judge(one).outcome is judge(equal).outcome is NOT
 
 
+def test_counts_of_two_pairs_are_compared_as_times_are(judge):
+    one = FREE.counted("instructions")
+    added, ratio = (judge.effects(of)[0].value for of in (one.added, one.ratio))
+    assert judge.effects(more_added(one, one.turned))[0].value == pytest.approx(2 * added)
+    assert judge.effects(ratio_of_ratios(one, one.turned))[0].value == pytest.approx(ratio**2)
+    none = FREE.counted("syscalls")
+    assert judge.effects(ratio_of_ratios(one, none))[0].missing == "it divides by a count of zero"
+
+
 def test_what_a_finding_cannot_be_is_refused():
     with pytest.raises(ValueError, match="one by one"):
         said(FREE.ratio, slower, show=[DESIGNS.ratio])

@@ -7,7 +7,8 @@ the comparison, the number is that of the table of comparisons; what combines se
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import sub, truediv
 
 import polars as pl
 
@@ -253,13 +254,11 @@ def _count(measure: Measure, case: Case, values: Values) -> Effect:
         if not units:
             return Effect(missing="of how many units of work its counts are was not noted")
         counts.append(sum(values.counts[*operand.key, operand.counter] for operand in place) / units)
-    value = counts[0]
-    if measure.operation == "difference":
-        value -= counts[1]
-    elif measure.operation == "ratio":
-        if not counts[1]:
-            return Effect(missing="it divides by a count of zero")
-        value /= counts[1]
+    if measure.in_ratios and 0 in counts[1:]:
+        return Effect(missing="it divides by a count of zero")
+    combined = truediv if measure.in_ratios else sub
+    pairs = [combined(*pair) for pair in zip(counts[::2], counts[1::2], strict=False)] or counts
+    value = reduce(combined, pairs)
     return Effect(value, value, value, base=counts[-1])
 
 
