@@ -227,22 +227,30 @@ def effect(measure: Measure, case: Case, of: Callable[[str], Values]) -> Effect:
 
 
 def _apart(one: Effect, other: Effect) -> Effect:
-    """A ratio of ratios from two programs: they have no rounds in common, so their errors add up as squares."""
+    """A ratio of ratios from two programs: they have no rounds in common, so their errors add up as squares, with the
+    degrees of freedom of Welch and Satterthwaite. It is known as far as the ratio is that is known less.
+    """
     if one.missing or other.missing:
         return Effect(missing=one.missing or other.missing)
+    if not one.value or not other.value:
+        return Effect(missing="one of its ratios is zero")
     ends = ((one.low, other.high), (one.high, other.low))
     low, high = (math.hypot(math.log(mine / one.value), math.log(its / other.value)) for mine, its in ends)
     value = one.value / other.value
-    return replace(
-        min(one, other, key=lambda each: each.freedom),
+    # Exact numbers have no error, and no degrees of freedom.
+    uncertain = [each for each in (one, other) if each.low < each.high]
+    errors = [(math.log(each.high / each.low) / quantile(each.freedom)) ** 2 for each in uncertain]
+    parts = sum(error**2 / each.freedom for error, each in zip(errors, uncertain, strict=True))
+    return Effect(
         value=value,
         low=value * math.exp(-low),
         high=value * math.exp(high),
         nothing=max(one.nothing, other.nothing),
         fixed=math.hypot(one.fixed, other.fixed),
         doubt=one.doubt or other.doubt,
-        undisturbed=None,
-        row=None,
+        freedom=sum(errors) ** 2 / parts if parts else 0.0,
+        sittings=min(one.sittings, other.sittings),
+        covers_hours=one.covers_hours and other.covers_hours,
     )
 
 
