@@ -28,6 +28,15 @@ def test_the_interval_of_one_sitting_is_that_of_the_medians_of_processes():
     assert found["omega2"] is found["d0"] is None, "it does not cover another hour"
 
 
+@pytest.mark.parametrize("name", ["v", "mean", "s2", "moves", "free", "keys", "pool", "above", "value", "sorted"])
+def test_the_interval_does_not_depend_on_what_the_column_is_called(name):
+    values = frame([[1], [2], [3], [6]])
+    found = estimates(values.rename({"value": name}), name, ["variant"])
+    assert found.rename({name: "value"}).equals(estimated(values))
+    with pytest.raises(pl.exceptions.DuplicateError, match="error"):
+        estimates(values.rename({"value": "error"}), "error", ["variant"])
+
+
 def test_with_few_processes_rounds_alone_bound_the_median():
     values = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0]]
     together = [[one for some in values for one in some]]

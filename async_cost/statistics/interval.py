@@ -185,10 +185,13 @@ def estimates(
     p-value of the value being 0: Student's t with `freedom`, with too few processes the exact sign test over rounds, in
     which a value of exactly 0 counts for neither side. omega2 and d0 are null where the interval does not cover another
     hour, prior and within where it does not cover another process. No rows give no estimates; less than two rounds
-    raise ValueError.
+    raise ValueError, and a value that is called like another of these columns DuplicateError.
     """
-    spread = spreads(of_sittings(frame, value, by), by)
-    found = medians(frame, value, by).join(spread, on=by, maintain_order="left")
+    # Whatever the column is called, it is none of those that are computed of it.
+    places = [name for name in ("sitting", "episode") if name in frame.columns]
+    frame = frame.select(*by, *places, value=value)
+    spread = spreads(of_sittings(frame, "value", by), by)
+    found = medians(frame, "value", by).join(spread, on=by, maintain_order="left")
     if pools is None:
         shared = {name: pl.lit(known.get(name), pl.Float64) for name in ("omega2", "d0")}
         pools = found.select(by).with_row_index("pool").with_columns(keys=2, **shared)
@@ -207,14 +210,14 @@ def estimates(
         chance=pl.Series(chance, dtype=pl.Float64),
     )
     half = pl.col("quantile") * pl.col("error")
-    ends = {value: pl.col("mean"), "low": pl.col("mean") - half, "high": pl.col("mean") + half}
+    ends = {"value": pl.col("mean"), "low": pl.col("mean") - half, "high": pl.col("mean") + half}
     of_processes = ("omega2", "d0", "prior", "within", "error")
     return found.with_columns(
         *(pl.when(several).then(end).otherwise(name).alias(name) for name, end in ends.items()),
         *(pl.when(several).then(name).alias(name) for name in of_processes),
     ).select(
-        *(*by, value, "low", "high", "q1", "q3", "rounds", "episodes", "sittings", "error", "freedom", "quantile"),
-        *("chance", "omega2", "d0", "prior", "within"),
+        *(*by, pl.col("value").alias(value), "low", "high", "q1", "q3", "rounds", "episodes", "sittings", "error"),
+        *("freedom", "quantile", "chance", "omega2", "d0", "prior", "within"),
     )
 
 
