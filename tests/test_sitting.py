@@ -164,6 +164,14 @@ def test_an_announcement_is_about_the_first_series_since_and_refuses_all_until_i
     assert announced(load_run(elsewhere)) is None, "it is nobody's announcement"
     later = load_run(make_run(tmp_path, name="20260301T000000Z", **how))
     assert announced(later) is None, "it is another series than the announced one"
+    for name, part in (("20260102T120000Z", 'STUDIES="ladder"'), ("20251231T120000Z", 'STUDIES="x" ONLY="box; y"')):
+        command = f"make measure PROFILE=standard {part}"
+        some = load_run(make_run(tmp_path, name=name, **how | {"changes": {"command": command}}))
+        assert announced(some) is None, "it leaves out what was announced"
+    make_run(tmp_path, name="20251231T130000Z", **how | {"changes": {"command": "make measure RUN=data/runs/x"}})
+    assert not_as_announced(run) == "2 of 3 announced sittings", (
+        "neither these nor an older series are the announced one"
+    )
     (tmp_path / "ANNOUNCED").write_text("made-up standard 2 20251231T000000Z\n")
     assert not_as_announced(run) is None and comparisons(run).frame["verdict"].null_count() == 0
     (tmp_path / "ANNOUNCED").write_text("\ufeffmade-up standard 1 20251231T000000Z\n")

@@ -14,6 +14,9 @@ from async_cost.runs.series import disturbed, open_run
 #: A machine, a profile, how many sittings its next series will have, and when that was decided; and how many it had
 #: when something else than their results ended it, and what.
 ANNOUNCEMENT = re.compile(r"(\S+) (\S+) ([1-9]\d*) (\d{8}T\d{6}Z)(?: ended with ([1-9]\d*): (.+))?")
+#: In a run.json, the command of the first run of a series of all studies and variants: `STUDIES=` and `ONLY=` leave
+#: some out, and `RUN=` adds a sitting to a series.
+OF_ALL = re.compile(rb'"command": "make \w+(?: PROFILE=\w+)?(?: NATIVE=1)?(?: SINGLY=1)?"')
 
 
 class Announced(NamedTuple):
@@ -26,7 +29,8 @@ class Announced(NamedTuple):
 
 def announced(run: Run) -> Announced | None:
     """How many sittings this series was to have: by the line of data/runs/ANNOUNCED about its machine and profile of
-    which it is the first series since. None where nothing was announced, and for a run that lies elsewhere.
+    which it is the first series since. None where nothing was announced, for a run of some studies or variants, and for
+    one that lies elsewhere.
     """
     file, found = runs_root() / "ANNOUNCED", None
     if run.path.resolve().parents[1] != runs_root().resolve():
@@ -41,15 +45,21 @@ def announced(run: Run) -> Announced | None:
             )
             raise DataError(file, f"line {number} announces nothing", remedy)
         machine, profile, sittings, when, ended, why = parts.groups()
-        about = f'"profile": "{profile}"'.encode()
-        if (machine, profile) == (run.info.machine.name, run.info.profile) and when <= own:
+        announces = (machine, profile) == (run.info.machine.name, run.info.profile) and when <= own
+        if announces and _may_be_announced(run.path, profile):
             since = {one.name for one in run.path.parent.glob("[0-9]*Z") if when <= one.name < own} - series_of
-            files = (run.path.with_name(name) / "run.json" for name in since)
-            with suppress(OSError):  # of a run that cannot be read nothing is known
-                # A later series is not the announced one: it may be somebody else's, on a machine of the same name.
-                later = any(one.is_file() and about in one.read_bytes() for one in files)
-                found = None if later else Announced(int(sittings), int(ended or sittings), why or "")
+            # A later series is not the announced one: it may be somebody else's, on a machine of the same name.
+            later = any(_may_be_announced(run.path.with_name(name), profile) for name in since)
+            found = None if later else Announced(int(sittings), int(ended or sittings), why or "")
     return found
+
+
+def _may_be_announced(folder: Path, profile: str) -> bool:
+    """Whether a run begins a series of all studies and variants in this profile; not so if it cannot be read."""
+    with suppress(OSError):
+        content = (folder / "run.json").read_bytes() if (folder / "run.json").is_file() else b""
+        return f'"profile": "{profile}"'.encode() in content and OF_ALL.search(content) is not None
+    return False
 
 
 def not_as_announced(run: Run) -> str | None:
