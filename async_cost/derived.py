@@ -5,6 +5,7 @@ written is made each time.
 """
 
 import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -17,7 +18,16 @@ import polars as pl
 OURS = "async-cost"
 #: The file of a table, and its key.
 Place = tuple[Path, str]
+PACKAGE = Path(__file__).parent
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError, KeyError, TypeError)
+
+
+def code_of(*rooms: str) -> bytes:
+    """Hash of the code of these packages, of what all packages use, and of polars. It is for a constant of a module,
+    so that it is that of the version that was imported: a page may outlive an edit.
+    """
+    files = (path for room in ("", *rooms) for path in sorted((PACKAGE / room).glob("*.py")))
+    return hashlib.sha256(b"\0".join([pl.__version__.encode(), *(path.read_bytes() for path in files)])).digest()
 
 
 def stored(

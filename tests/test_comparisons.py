@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import ladder_source
@@ -10,6 +12,7 @@ import polars as pl
 import pytest
 from refusal import refused
 
+from async_cost import derived as tables
 from async_cost.paths import repository_root
 from async_cost.runs.comparisons import KEY, PAIR, of_today
 from async_cost.runs.find import load_run, open_run
@@ -139,7 +142,7 @@ def test_a_derived_table_is_made_again_when_anything_behind_it_changed(run, deri
             counts = run / f"{STUDY}.counts.csv"
             more(counts, ",transactions,", ",transactions,1")
         case "code":
-            monkeypatch.setattr(table, "CODE", "another")
+            monkeypatch.setattr(table, "CODE", b"another")
         case "torn":
             file.write_bytes(file.read_bytes()[:-20])
         case "damaged":  # the metadata, at its end, still say that all is well
@@ -151,6 +154,31 @@ def test_a_derived_table_is_made_again_when_anything_behind_it_changed(run, deri
     found, made = derived()
     assert made == 2 and found.equals(make(load_run(run)).frame)
     assert derived()[1] == 2
+
+
+#: Prints what each module that stores a table imports, directly or not, from packages that are not part of its key.
+LACKING = """
+import importlib, sys
+from async_cost import derived
+code_of, always, rooms = derived.code_of, set(), set()
+derived.code_of = lambda *names: rooms.update(names) or code_of(*names)
+for maker in ("statistics.table", "machines.claims", "report.machines"):
+    importlib.import_module(f"async_cost.{maker}")
+    always = always or set(rooms)
+    loaded = {name.split(".")[1] for name in sys.modules if name.startswith("async_cost.") and name.count(".") == 2}
+    print(maker, *sorted(loaded - rooms - always))
+    rooms.clear()
+"""
+
+
+def test_a_derived_table_depends_on_all_code_that_its_maker_imports(tmp_path, monkeypatch):
+    done = subprocess.run([sys.executable, "-c", LACKING], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["statistics.table", "machines.claims", "report.machines"]
+    monkeypatch.setattr(tables, "PACKAGE", shutil.copytree(tables.PACKAGE, tmp_path / "package"))
+    for name in ("words.py", "findings/vocabulary.py"):
+        before = tables.code_of("findings")
+        more(tables.PACKAGE / name, "import", "\nimport")
+        assert tables.code_of("findings") != before, name
 
 
 def test_times_that_were_read_before_the_file_changed_are_not_used(run, derived):

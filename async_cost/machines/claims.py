@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
+from async_cost.derived import code_of
 from async_cost.findings.definitions import committed
 from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import outcomes
@@ -18,9 +19,7 @@ VERDICTS = dict.fromkeys(("run", "claim", "study", "verdict"), pl.String)
 #: The verdicts that a page counts.
 COUNTED = (Outcome.HOLDS, Outcome.DOES_NOT_HOLD, Outcome.UNDECIDED)
 #: A verdict also depends on the claims and on the code that judges them.
-SOURCES = b"".join(
-    path.read_bytes() for path in (*sorted((Path(__file__).parents[1] / "literature").glob("*.py")), Path(__file__))
-)
+CODE = code_of("literature", "machines")
 
 
 def on_machines(many: ManyRuns) -> pl.DataFrame:
@@ -50,4 +49,4 @@ def _verdicts(folder: Path) -> pl.DataFrame:
     def judged(run: Run) -> list[tuple]:
         return [(run.info.run_id, one.claim.id, one.claim.study, one.published.outcome.value) for one in outcomes(run)]
 
-    return stored_rows(folder, "claims", SOURCES + repr(hashes).encode(), VERDICTS, judged)
+    return stored_rows(folder, "claims", CODE + repr(hashes).encode(), VERDICTS, judged)

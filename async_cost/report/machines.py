@@ -4,7 +4,6 @@ A machine is spoken for by its newest run that is evidence; where two runs are n
 itself.
 """
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from async_cost import words
+from async_cost.derived import code_of
 from async_cost.findings.definitions import NOT_JUDGED, committed, limits_of_today, row_of
 from async_cost.findings.finding import Finding, Judge, recorded
 from async_cost.machines import claims, hardware
@@ -25,6 +25,8 @@ from async_cost.statistics.statement import Outcome
 
 #: Names the folder of executed analyses, whose findings are judged on every run.
 ANALYSES = "ASYNC_COST_ANALYSES"
+#: A judgement also depends on the code that judges findings and words it.
+CODE = code_of("literature", "findings", "machines", "report")
 JUDGED = dict.fromkeys(("run", "study", "finding", "page", "sentence", "outcome", "mark", "values"), pl.String)
 
 
@@ -116,8 +118,7 @@ def _judged(folder: Path, stated: Sequence[Finding]) -> pl.DataFrame:
             says = found.outcome, finding.marked(found)[0], words.plain(finding.values(found))
             yield *of, one.id, one.page, one.statement, *says
 
-    key = hashlib.sha256(repr(stated).encode() + Path(finding.__file__).read_bytes()).digest()
-    return stored_rows(folder, "findings", key, JUDGED, rows_of)
+    return stored_rows(folder, "findings", CODE + repr(stated).encode(), JUDGED, rows_of)
 
 
 def _known(one: Finding, row: Mapping) -> tuple:

@@ -24,7 +24,6 @@ from async_cost.statistics.judge import VERDICTS, judged
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import ALONE, lowest, trial_times
 
-PACKAGE = Path(__file__).parents[1]
 #: The columns of the table, in their order.
 COLUMNS = (
     {"study": pl.String}
@@ -43,11 +42,8 @@ BY = ("pair",)
 #: What shares a variance between hours. Controls are by themselves: an hour moves equal code less.
 POOL = ("study", "kind", "control")
 HOURS = ("omega2", "d0")
-#: A table also depends on the code of these packages, in the version that was imported: a page may outlive an edit.
-CODE = hashlib.sha256(
-    b"\0".join(path.read_bytes() for room in ("runs", "statistics") for path in sorted((PACKAGE / room).glob("*.py")))
-    + pl.__version__.encode()
-).hexdigest()
+#: A table also depends on the code that makes it.
+CODE = derived.code_of("runs", "statistics")
 
 
 @dataclass(frozen=True)
@@ -98,7 +94,7 @@ def key_of(folder: Path, depends_on: bytes = b"") -> str:
     declare today, which run is the reference and which sittings were announced, and by content our code and
     `depends_on`. Raises OSError if a folder cannot be read.
     """
-    digest = hashlib.sha256(CODE.encode() + depends_on)
+    digest = hashlib.sha256(CODE + depends_on)
     outside = (DATA / "comparisons.csv", runs_root() / "REFERENCE", runs_root() / "ANNOUNCED")
     inside = (path for one in series.folders(folder) for path in sorted(one.iterdir()))
     for path in (*filter(Path.is_file, outside), *inside):
