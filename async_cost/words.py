@@ -26,6 +26,7 @@ NBSP = "\N{NO-BREAK SPACE}"
 PERCENT = f"{NBSP}%"
 #: What a table shows where nothing is known.
 NOTHING = "\N{EN DASH}"
+INFINITE = "\N{INFINITY}"
 #: How the address of a comparison begins on a page that has a note on it.
 NOTE = "note-"
 #: Counts that prose writes as words.
@@ -63,9 +64,16 @@ def key(row: Mapping[str, object]) -> str:
     return f"{code(variant)}{more}" + (f" ({code(parameter)})" if parameter else "")
 
 
-def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """`1 round`, `60 rounds`, `2,308 entries`."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+def counted(count: int, noun: str) -> str:
+    """`1 round`, `60 rounds`, `2 processes`, `2,308 entries`."""
+    return f"{count:,} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """`rounds`, `processes`, `entries`."""
+    if re.search("[^aeiou]y$", noun):
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "z", "ch", "sh")) else f"{noun}s"
 
 
 def one(noun: str) -> str:
@@ -91,7 +99,7 @@ def number(value: float, half_width: float | None = None) -> str:
 
 def whole(value: float) -> str:
     """An exact count for a unit of work, without the fractions that come from dividing a whole run: `1,094`."""
-    return f"{value:,.0f}".replace("-", MINUS)
+    return _fixed(value, 0)
 
 
 def exact_percent(share: float) -> str:
@@ -170,13 +178,16 @@ def _places(value: float, low: float, high: float, equal: float) -> int:
 
 def _decimals(value: float, half_width: float | None) -> int:
     """Decimal places to show; negative ones round to tens and hundreds."""
-    leading = 0 if value == 0 else math.floor(math.log10(abs(value)))
-    if not half_width:
+    leading = math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0
+    if not half_width or not math.isfinite(half_width):
         return DIGITS - 1 - leading
     return min(-math.floor(math.log10(half_width)), MOST_DIGITS - 1 - leading)
 
 
 def _fixed(value: float, places: int) -> str:
+    """`value` in digits; an end that an interval does not have is infinite, and what is no number is unknown."""
+    if not math.isfinite(value):
+        return NOTHING if math.isnan(value) else (MINUS if value < 0 else "") + INFINITE
     rounded = round(value, places)
     text = f"{abs(rounded):,.{max(places, 0)}f}"
     negative = rounded < 0 and any(digit in text for digit in "123456789")

@@ -1,5 +1,6 @@
 """Numbers become prose with the right unit, digits and number; what comes from outside stays text."""
 
+import math
 import re
 
 import pytest
@@ -29,6 +30,9 @@ MINUS = words.MINUS
         (-25.0, -50.0, -0.31, 0, f"{MINUS}25.0 [{MINUS}50.0, {MINUS}0.3]"),
         (30.0, 0.04, 60.0, 0, "30.00 [0.04, 60.00]"),
         (30.0, -0.04, 60.0, 0, "30 [0, 60]"),
+        (3.648, 0.9, math.inf, 1, "3.65 [0.90, ∞]"),
+        (-3.0, -math.inf, math.inf, 0, f"{MINUS}3.00 [{MINUS}∞, ∞]"),
+        (math.nan, 0.5, math.nan, 1, f"{words.NOTHING} [0.50, {words.NOTHING}]"),
     ],
 )
 def test_a_number_has_the_digits_that_its_interval_supports_and_excludes_equality_visibly(
@@ -42,14 +46,22 @@ def test_a_number_and_its_unit_stay_on_one_line():
         assert words.NBSP in text and not re.search(r"\d (%|ns|µs|s|min|h)\b", text)
 
 
+def test_what_is_infinite_or_unknown_is_shown_as_that():
+    assert words.number(math.inf) == words.whole(math.inf) == "∞" and words.number(math.nan) == words.NOTHING
+    assert words.time(math.inf) == f"∞{words.NBSP}s"
+    assert words.interval(0.98, math.inf) == f"95{words.PERCENT} interval 0.98 to ∞"
+
+
 @pytest.mark.parametrize(
     ("shown", "text"),
     [
         (words.counted(0, "round"), "0 rounds"),
         (words.counted(1, "round"), "1 round"),
         (words.counted(2308, "round"), "2,308 rounds"),
-        (words.counted(1, "entry", "entries"), "1 entry"),
-        (words.counted(3, "entry", "entries"), "3 entries"),
+        (words.counted(1, "process"), "1 process"),
+        (words.counted(2, "process"), "2 processes"),
+        (words.counted(3, "entry"), "3 entries"),
+        (words.counted(2, "way"), "2 ways"),
         (words.listing([]), "none"),
         (words.listing(["a"]), "a"),
         (words.listing(["a", "b"]), "a and b"),

@@ -89,7 +89,7 @@ class Notes:
             "width": WIDTH,
             "dots": [f"{FREE + scale * (value - least):.1f}" for value in of_processes],
             "ends": [f"{FREE + scale * (value - least):.1f}" for value in numbers],
-            "drawn": f"The ratio in each of {words.counted(len(of_processes), 'process', 'processes')}, "
+            "drawn": f"The ratio in each of {words.counted(len(of_processes), 'process')}, "
             f"from {ends[0]} to {ends[1]}; below, the interval",
             "rows": f"data/{self.run.file(study, 'time').name}",
             "cells": [(name, place) for name in variants if (place := self._cell(study, name))],

@@ -33,7 +33,7 @@ def remarks(run: Run, study: str) -> list[str]:
     sittings = [one for one in run.sittings if study in one.info.studies]
     found = errata(run, study)
     if len(details.episodes) < LEAST_EPISODES:
-        number = words.counted(len(details.episodes), "process", "processes")
+        number = words.counted(len(details.episodes), "process")
         found.append(
             f"It was measured by {number}, so its intervals do not cover what differs from process to process."
         )

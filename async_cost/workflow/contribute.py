@@ -126,7 +126,7 @@ def preview(run: Run, files: list[Path]) -> str:
     ]
     studies = []
     for name, study in run.info.studies.items():
-        processes = words.counted(len(study.episodes), "process", "processes")
+        processes = words.counted(len(study.episodes), "process")
         amount = f"{words.code(name)}: {words.counted(study.rounds, 'round')} in {processes}."
         refused = refused_groups(Measured(run, name)) or "Its controls refuse none of its comparisons."
         studies.append(" ".join([amount, refused, *remarks(run, name)]))
