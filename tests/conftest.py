@@ -57,6 +57,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         *(["a whole run of programs"] if any("native" in report.keywords for report in ended) else []),
         *done,
     ]
+    # What grows with each finding and each study: seen at the end of a test, and refused only at twice its size.
+    sizes = dict(sorted(size for report in ended for size in report.user_properties))  # the largest of each name
+    if sizes:
+        terminalreporter.write_line(f"Sizes: {', '.join(f'{size:,} {what}' for what, size in sizes.items())}.")
     text = f"Tested: {', '.join(tested)}."
     text += f" Not tested: {', '.join(left)} (make test-all)." if left else ""
     text += f" Skipped: {'; '.join(lacking)}." if lacking else ""
