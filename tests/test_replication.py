@@ -8,7 +8,7 @@ import pytest
 
 from async_cost.findings.definitions import definitions
 from async_cost.literature.claims import Claim, Comparison, load_claims
-from async_cost.literature.replication import Judgement, outcomes, score_sentence, tally, validity_sentence
+from async_cost.literature.replication import Judgement, outcomes, score, tally, validity_sentence
 from async_cost.paths import repository_root
 from async_cost.report.reading import _advice
 from async_cost.report.records import findings_tested
@@ -273,8 +273,29 @@ def test_what_may_be_quoted_counts_a_group_once_and_tells_counts_and_confounded_
     ]
     names = ("claim", "same_as", "relation", "quantity", "outcome", "clean_outcome")
     advice = _advice(pl.DataFrame(rows, schema=names, orient="row"), "a document")
-    faster = "Of a document quote what is faster (2 of 2 hold here, 1 confounded) and counts (1 of 1)"
-    assert advice == f"{faster}; do not quote how much (0 of 1)"
+    faster = "look up what is faster (2 of 3 hold, 1 of them confounded, 1 is undecided)"
+    assert (
+        advice
+        == f"Of a document quote counts (1 of 1 holds); {faster}; do not quote how much (0 of 1 hold, 1 does not)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("hold", "others", "verb"),
+    [
+        (9, {NOT_MEASURABLE: 14}, "look up"),
+        (3, {NOT_MEASURED: 1}, "quote"),
+        (2, {UNDECIDED: 1}, "look up"),
+        (1, {DOES_NOT_HOLD: 1, UNDECIDED: 9}, "look up"),
+        (1, {DOES_NOT_HOLD: 2, NOT_MEASURABLE: 9}, "do not quote"),
+    ],
+)
+def test_what_may_be_quoted_depends_on_all_claims_and_not_on_the_decided_alone(hold, others, verb):
+    words = [HOLDS] * hold + [word for word, count in others.items() for _ in range(count)]
+    rows = [(f"A{number}", None, "less", "time", word.value, None) for number, word in enumerate(words)]
+    names = ("claim", "same_as", "relation", "quantity", "outcome", "clean_outcome")
+    advice = _advice(pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"), "it")
+    assert advice.startswith(f"Of it {verb} what is faster ({hold} of {len(words)} hold")
 
 
 def test_documents_whose_own_table_speaks_against_them_are_named():
@@ -337,5 +358,5 @@ def test_a_claim_about_more_processors_than_there_are_is_shown_and_not_judged(tm
     assert few.published.outcome is NOT_MEASURABLE and few.published.effect == many.published.effect
     assert many.published.outcome is HOLDS
     assert few.published.reason == "it is about 4 processors, and this machine has two"
-    assert "1 is not measurable here; 0 are not measured." in score_sentence(tally([few]))
+    assert score(tally([few])) == "0 of 1 hold, 1 needs more processors"
     assert departure(claim, few.published) is None

@@ -17,6 +17,14 @@ from async_cost.statistics.statement import OUTCOMES, Outcome, Weighed, together
 
 #: Claims that are named; of more, only the number.
 NAMED = 3
+#: What is said of one claim with an outcome, and of several.
+SAID = {
+    Outcome.HOLDS: ("holds", "hold"),
+    Outcome.DOES_NOT_HOLD: ("does not", "do not"),
+    Outcome.UNDECIDED: ("is undecided", "are undecided"),
+    Outcome.NOT_MEASURABLE: ("needs more processors", "need more processors"),
+    Outcome.NOT_MEASURED: ("is not measured", "are not measured"),
+}
 
 
 @dataclass(frozen=True)
@@ -77,15 +85,12 @@ def tally(found: Iterable[Judgement]) -> dict[Outcome, int]:
     return counts
 
 
-def score_sentence(counts: Mapping[Outcome, int]) -> str:
-    """The score as a sentence in Markdown: `This run decides 106 of 141 published claims: …`."""
-    decided = counts[Outcome.HOLDS] + counts[Outcome.DOES_NOT_HOLD]
-    return (
-        f"This run decides {decided} of {sum(counts.values())} published claims: **{counts[Outcome.HOLDS]} hold**, "
-        f"**{counts[Outcome.DOES_NOT_HOLD]} do not**; {counts[Outcome.UNDECIDED]} {'stays' if counts[Outcome.UNDECIDED] == 1 else 'stay'} open, "
-        + "".join(
-            f"{counts[word]} {'is' if counts[word] == 1 else 'are'} {word}{end}"
-            for word, end in ((Outcome.NOT_MEASURABLE, "; "), (Outcome.NOT_MEASURED, "."))
-            if counts[word] or word is Outcome.NOT_MEASURED
-        )
-    )
+def score(counts: Mapping[Outcome, int], confounded: int = 0) -> str:
+    """How many of all claims hold, and why the others do not: `46 of 82 hold, 5 do not, 9 are undecided`. Of those
+    that hold, so many are `confounded`.
+    """
+    hold = counts[Outcome.HOLDS]
+    parts = [f"{hold} of {sum(counts.values())} {SAID[Outcome.HOLDS][hold != 1]}"]
+    parts += [f"{confounded} of them confounded"] if confounded else []
+    others = [word for word in SAID if word is not Outcome.HOLDS and counts[word]]
+    return ", ".join(parts + [f"{counts[word]} {SAID[word][counts[word] != 1]}" for word in others])

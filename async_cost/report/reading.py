@@ -5,6 +5,7 @@ frames are described in data/README.md.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -39,7 +40,7 @@ from async_cost.statistics.trials import trial_values
 
 #: Relations of claims that say which of two sides is more, and not how much.
 DIRECTIONS = ("greater", "less")
-#: So many of the decided claims of a kind must hold for others of that kind to be quoted unseen.
+#: So many of all claims of a kind must hold for others of that kind to be quoted unseen.
 RELIABLE = 0.75
 #: Studies with figures of a document.
 PUBLISHED = ("zero-cost", "spawn-apis", "call-styles", "thread-pools", "runtimes")
@@ -122,8 +123,8 @@ class Reading:
         say(f"{_advice(claims, 'what was published')}.")
         each = claims.partition_by("document", maintain_order=True)
         say(words.bullets([_advice(one, one["document"][0].rpartition("/")[2]) for one in each]))
-        score = replication.score_sentence(replication.tally(replication.outcomes(self.run)))
-        say(f"{score} {replication.validity_sentence(self.run)}")
+        score = replication.score(replication.tally(replication.outcomes(self.run)))
+        say(f"Of all claims {score}. {replication.validity_sentence(self.run)}")
 
     def quotable(self, study: str, document: str) -> None:
         """Say what may be quoted of a study's document, with a link to each of its claims."""
@@ -209,9 +210,9 @@ class Reading:
 
 
 def _advice(claims: pl.DataFrame, document: str) -> str:
-    """Which kinds of claims of a document may be quoted: where `RELIABLE` of the decided ones hold here, what is said
-    twice counted once; of fewer each has to be looked up, and of less than half none should be quoted. Beside it, how
-    many of those that hold do not where nothing else differs.
+    """Which kinds of claims of a document may be quoted: one of which `RELIABLE` of all claims hold here, whatever the
+    others lack. One of which more do not hold than hold should not be, and of any other each has to be looked up. What
+    is said twice counts once. Beside it, how many of those that hold do not where nothing else differs.
     """
     verbs: dict[str, list[str]] = {"quote": [], "look up": [], "do not quote": []}
     side, counted = pl.col("relation").is_in(DIRECTIONS), pl.col("quantity") == "count"
@@ -221,16 +222,15 @@ def _advice(claims: pl.DataFrame, document: str) -> str:
             (together(map(Outcome, published)), clean)
             for published, clean in groups.select("outcome", "clean_outcome").rows()
         ]
-        hold = [clean for outcome, clean in found if outcome is Outcome.HOLDS]
-        if decided := len(hold) + sum(outcome is Outcome.DOES_NOT_HOLD for outcome, _ in found):
-            confounded = sum(Outcome.DOES_NOT_HOLD.value in clean for clean in hold)
-            but = f", {confounded} confounded" if confounded else ""
-            part = (len(hold) >= RELIABLE * decided) + (len(hold) >= decided / 2)
-            verb = ("do not quote", "look up", "quote")[part]
-            here = "" if any(verbs.values()) else " hold here"
-            verbs[verb].append(f"{kind} ({len(hold)} of {decided}{here}{but})")
+        counts = Counter(outcome for outcome, _ in found)
+        confounded = sum(outcome is Outcome.HOLDS and Outcome.DOES_NOT_HOLD.value in clean for outcome, clean in found)
+        quoted = counts[Outcome.HOLDS] >= RELIABLE * len(found)
+        mostly_wrong = counts[Outcome.DOES_NOT_HOLD] > counts[Outcome.HOLDS]
+        verb = "quote" if quoted else "do not quote" if mostly_wrong else "look up"
+        if found:
+            verbs[verb].append(f"{kind} ({replication.score(counts, confounded)})")
     advice = "; ".join(f"{verb} {words.listing(kinds)}" for verb, kinds in verbs.items() if kinds)
-    return f"Of {words.escape(document)} {advice or 'nothing is decided here'}"
+    return f"Of {words.escape(document)} {advice}"
 
 
 def say(text: str) -> None:
