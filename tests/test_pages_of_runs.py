@@ -76,6 +76,13 @@ def claims(effect, runs) -> Path:
     return executed("replication", effect, runs / "claims")
 
 
+def test_what_its_own_document_has_against_a_claim_stands_in_its_row(effect, claims):
+    notes = dict(frame.claims(load_run(effect)).select("claim", "note").rows())
+    against = {one.id: one.own_figure for one in load_claims() if one.own_figure}
+    assert {claim: notes[claim].partition("; ")[0] for claim in against} == against
+    assert against["N45"] in claims.read_text(encoding="utf-8")
+
+
 def test_the_page_on_claims_counts_them_and_turns_with_the_effects(runs, claims, tmp_path):
     turned = make_run(runs / "reverse", REVERSED, ladder=LADDER, rounds=60, noise=0.002, seed=5)
     answers = [notebook.page_of(one).answer for one in (claims, executed("replication", turned, tmp_path))]

@@ -35,7 +35,7 @@ def claims(run: Run) -> pl.DataFrame:
     else, where the document's is confounded; ours and ours_outcome by that with something of ours. processors are how
     many a machine needs, published_processors how many the document's had for it. same_as is the claim with which it
     is counted, quantity whether it is on times or counts, changed when and why its region, operands or processors
-    changed.
+    changed. note is what its own document has against it, and what else there is to say of its outcome.
     """
     everything = load_claims()
     judged = sorted(outcomes(run, everything), key=lambda one: OUTCOMES.index(one.published.outcome))
@@ -55,11 +55,12 @@ def _of_claim(claim: Claim) -> dict[str, object]:
 
 def _row(one: Judgement) -> dict[str, object]:
     claim, weighed, figure = one.claim, one.published, one.claim.published_value
+    departs = departure(claim, weighed)
     return _of_claim(claim) | {
         "published": None if figure is None else finding.value(claim, figure, figure, figure),
         "here": _here(claim, weighed),
         "outcome": weighed.outcome.value,
-        "departure": departure(claim, weighed),
+        "departure": departs,
         "region": finding.span(claim, *region(claim)),
         "compared": None if weighed.case is None or weighed.effect is None else _compared(claim, weighed.case),
         "clean": one.clean and _here(claim, one.clean),
@@ -68,6 +69,7 @@ def _row(one: Judgement) -> dict[str, object]:
         "ours_outcome": one.ours and one.ours.outcome.value,
         "reason": weighed.reason,
         "to_decide": weighed.to_decide,
+        "note": "; ".join(filter(None, (claim.own_figure, departs or weighed.reason or weighed.to_decide))) or None,
         "published_value": figure,
         "effect": weighed.effect,
         "in_ratios": claim.in_ratios and claim.quantity != "count",
