@@ -124,6 +124,18 @@ def test_published_values_follow_from_the_printed_tables(study):
     assert len(own) > 10
 
 
+#: Words that bound a size; every other size has two ends and a sign.
+BOUNDS = ("only", "may", "much", "relatively insignificant", "no more", "reaches or beats")
+
+
+def test_a_size_has_two_ends_and_a_sign_unless_the_words_bound_it():
+    bounds = [claim for claim in CLAIMS if claim.relation in ("at least", "at most")]
+    assert [claim.id for claim in bounds if not any(word in claim.reason for word in BOUNDS)] == []
+    for claim in CLAIMS:
+        no_effect = 1 if claim.is_claim and claim.in_ratios else 0
+        assert claim.relation != "about" or not claim.least <= no_effect <= claim.most, claim.id
+
+
 def test_published_counts_are_those_of_the_printed_table():
     printed = {row[1:]: row[0] for row in load_published("zero-cost").select("value", "variant", "parameter").rows()}
     variants = {"manual": "manual", "nonbox": "async"}
