@@ -136,6 +136,11 @@ def test_a_size_has_two_ends_and_a_sign_unless_the_words_bound_it():
         assert claim.relation != "about" or not claim.least <= no_effect <= claim.most, claim.id
 
 
+def test_a_claim_needs_as_many_processors_as_its_document_had_for_as_many_workers():
+    fewer = [one for one in CLAIMS if one.is_claim and one.processors < (one.published_processors or 1)]
+    assert [claim.id for claim in fewer if claim.study != "spawn-apis"] == ["N26", "P28"]
+
+
 def test_published_counts_are_those_of_the_printed_table():
     printed = {row[1:]: row[0] for row in load_published("zero-cost").select("value", "variant", "parameter").rows()}
     variants = {"manual": "manual", "nonbox": "async"}
