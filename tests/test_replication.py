@@ -15,6 +15,7 @@ from async_cost.report.records import findings_tested
 from async_cost.runs.comparisons import PAIR
 from async_cost.runs.find import load_run, reference_run
 from async_cost.runs.judged import claims_of_today, findings_of_today, recorded, seen_by
+from async_cost.statistics.effects import Operand
 from async_cost.statistics.statement import OUTCOMES, Outcome, departure, outcome, region, together
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, bench_of, make_run
 from async_cost.workflow.definitions import committed_series
@@ -129,6 +130,17 @@ def test_each_operation_finds_the_truth_of_a_made_up_run(tmp_path):
         assert found.effect == pytest.approx(true, rel=0.03), found
         assert found.low <= found.effect <= found.high
     assert effects[5].low == effects[5].high, "a count is exact"
+
+
+@pytest.mark.parametrize("quantity", ["time", "rate"])
+def test_two_keys_of_one_group_that_are_compared_with_a_third_are_compared_round_by_round(tmp_path, quantity):
+    keys = ("box+arc", OFF), ("callerbox", OFF)
+    case = tuple((Operand("zero-cost", bench_of(*key), *key),) for key in keys)
+    claim = replace(BY_ID["Z12"], quantity=quantity, published=(case,))
+    truth = ZERO_COST[keys[0]] / ZERO_COST[keys[1]]
+    (found,) = weighed(made(tmp_path), claim)
+    assert found.published.effect == pytest.approx(truth if quantity == "time" else 1 / truth, rel=0.02)
+    assert found.published.low < found.published.effect < found.published.high
 
 
 # -- the verdicts follow the data ----------------------------------------------------------------------------

@@ -185,6 +185,10 @@ class Values:
         """Units of work that the counts of a key are of."""
         return {row[:-1]: row[-1] for row in self.measured.run.counted_units(self.name).iter_rows()}
 
+    def groups(self, key: Key) -> set[str]:
+        """The groups that a key is compared in."""
+        return {row["group"] for (one, _), row in self.comparisons.items() if one == key}
+
     def behind(self, case: Case) -> list[dict]:
         """The comparisons behind a case: of its first place with the second and so on; else those of its keys."""
         keys = [place[0].key for place in case]
@@ -271,10 +275,14 @@ def _count(measure: Measure, case: Case, values: Values) -> Effect:
 
 
 def _declared(measure: Measure, case: Case, values: Values) -> Effect:
-    """A row of the table of comparisons, whose times are for a unit of work, in the unit of the measure."""
+    """A row of the table of comparisons, whose times are for a unit of work, in the unit of the measure. Two keys
+    of one group that are compared with others alone are compared round by round.
+    """
     one, other = (place[0].key for place in case)
     over, under = (other, one) if measure.quantity == "rate" else (one, other)
     row = values.comparisons.get((over, under))
+    if row is None and values.groups(one) & values.groups(other):
+        return _derived(measure, case, values)
     if row is None:
         return Effect(missing="this run has both sides of it and does not compare them")
     units = values.units if {one, other} <= values.units.keys() else {one: 1, other: 1}
@@ -321,7 +329,7 @@ def _combined(measure: Measure, case: Case, values: Values, rows: list[dict], ro
     """The effect of a measure over `rounds` (`_aligned`), with the error of the comparisons behind it, `rows`."""
     places = [name for name in rounds.columns if name.startswith("place")]
     if measure.quantity == "rate":
-        rounds = rounds.with_columns(1 / pl.col(places))
+        rounds = rounds.with_columns((1 / pl.col(name)).alias(name) for name in places)
     sides = [pl.col(name) for name in places]
     unit = _unit(measure, case, values)
     # Ratios are estimated as logarithms, as those of the table are, and times by themselves as those of the price list.
