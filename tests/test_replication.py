@@ -255,13 +255,13 @@ def test_no_claim_is_silently_missing():
     run = reference_run()
     every, here = tally(outcomes(run)), tally(outcomes(run, HERE))
     assert set(every) == set(here) == set(Outcome)
-    assert sum(every.values()) == len(COUNTED) == 138
+    assert sum(every.values()) == len(COUNTED)
 
 
 def test_studies_that_a_run_does_not_hold_are_not_measured(tmp_path):
     found = weighed(made(tmp_path), *CLAIMS)
     for one in found:
-        if one.claim.study != "zero-cost":
+        if one.claim.study != "zero-cost" or one.claim.id == "Z32":
             assert one.published.outcome is NOT_MEASURED and one.published.effect is None
             assert one.published.reason
         if one.clean and one.claim.id != "Z16":
@@ -311,7 +311,8 @@ def test_what_may_be_quoted_depends_on_all_claims_and_not_on_the_decided_alone(h
 
 
 def test_documents_whose_own_table_speaks_against_them_are_named():
-    assert [claim.id for claim in CLAIMS if claim.own_figure] == ["R4", "R11", "R13", "R19", "R20", "N45", "P4", "C10"]
+    against = {"R4", "R11", "R13", "R19", "R20", "N45", "N54", "N55", "N56", "N58", "P4", "C10"}
+    assert {claim.id for claim in CLAIMS if claim.own_figure} == against
 
 
 def test_a_run_tests_the_claims_and_findings_that_are_defined_as_before_it(tmp_path):

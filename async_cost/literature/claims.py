@@ -118,7 +118,7 @@ def _wrong_with_operand(claim: dict, operand: dict) -> Iterator[tuple[str, str]]
         yield "counter", f"is on {'counts' if counted else 'times'}, and the counter is {quoted(operand['counter'])}"
     if counted and operand["plus_ns"] is not None:
         yield "plus_ns", "adds a time to a count"
-    if operand["comparison"] != Comparison.CLEAN and operand["study"] != claim["study"]:
+    if operand["comparison"] == Comparison.PUBLISHED and operand["study"] != claim["study"]:
         yield "study", f"is a claim on {claim['study']}, and this operand is of {operand['study']}"
 
 
