@@ -285,7 +285,7 @@ def test_what_may_be_quoted_counts_a_group_once_and_tells_counts_and_confounded_
     ]
     names = ("claim", "same_as", "relation", "quantity", "outcome", "clean_outcome")
     advice = _advice(pl.DataFrame(rows, schema=names, orient="row"), "a document")
-    faster = "look up what is faster (2 of 3 hold, 1 of them confounded, 1 is undecided)"
+    faster = "look up what is faster (2 of 3 hold, 1 confounded, 1 undecided)"
     assert (
         advice
         == f"Of a document quote counts (1 of 1 holds); {faster}; do not quote how much (0 of 1 hold, 1 does not)"

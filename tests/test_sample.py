@@ -35,7 +35,7 @@ ASKED = {
     "what may be quoted of executor_benchmarks": ("spawn-apis", "each of them]"),
     "what may be quoted of nio's document": ("runtimes", "not for [a few microseconds]"),
     "what may be quoted of executors": ("thread-pools", "each of them]"),
-    "what may be quoted of each document": ("replication", "performance guide quote what is faster"),
+    "what may be quoted of each document": ("replication", "Of rust-async-bench quote what is faster"),
     "what may be quoted of Concurrently": ("call-styles", "each of them]"),
 }
 #: Words from the top of a page to the end of such a sentence.

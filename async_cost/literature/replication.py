@@ -21,9 +21,9 @@ NAMED = 3
 SAID = {
     Outcome.HOLDS: ("holds", "hold"),
     Outcome.DOES_NOT_HOLD: ("does not", "do not"),
-    Outcome.UNDECIDED: ("is undecided", "are undecided"),
+    Outcome.UNDECIDED: ("undecided", "undecided"),
     Outcome.NOT_MEASURABLE: ("needs more processors", "need more processors"),
-    Outcome.NOT_MEASURED: ("is not measured", "are not measured"),
+    Outcome.NOT_MEASURED: ("not measured", "not measured"),
 }
 
 
@@ -86,11 +86,11 @@ def tally(found: Iterable[Judgement]) -> dict[Outcome, int]:
 
 
 def score(counts: Mapping[Outcome, int], confounded: int = 0) -> str:
-    """How many of all claims hold, and why the others do not: `46 of 82 hold, 5 do not, 9 are undecided`. Of those
+    """How many of all claims hold, and why the others do not: `46 of 82 hold, 5 do not, 9 undecided`. Of those
     that hold, so many are `confounded`.
     """
     hold = counts[Outcome.HOLDS]
     parts = [f"{hold} of {sum(counts.values())} {SAID[Outcome.HOLDS][hold != 1]}"]
-    parts += [f"{confounded} of them confounded"] if confounded else []
+    parts += [f"{confounded} confounded"] if confounded else []
     others = [word for word in SAID if word is not Outcome.HOLDS and counts[word]]
     return ", ".join(parts + [f"{counts[word]} {SAID[word][counts[word] != 1]}" for word in others])
