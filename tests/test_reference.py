@@ -269,19 +269,26 @@ def test_each_finding_can_be_linked_to_on_its_page_and_as_a_card(report, finding
     assert len(list((report / "cards").iterdir())) == len(findings)
 
 
-#: What notebooks without findings say below their question, and whether the first numbers of their answer bear it out.
+def first(answer: str) -> list[int]:
+    """The first two numbers of an answer."""
+    return [int(number) for number in re.findall(r"\d+", answer)[:2]]
+
+
+#: What notebooks without findings say below their question, and whether their answer bears it out.
 COMPUTED = {
     "replication": (
-        "Three quarters or more of the published claims on what is faster hold.",
-        lambda hold, decided: 4 * hold >= 3 * decided,
+        "Published counts may be quoted, and each claim on what is faster has to be looked up.",
+        lambda answer: (
+            answer.startswith("Of what was published quote counts (") and "; look up what is faster" in answer
+        ),
     ),
     "hardware": (
         "Most findings that were judged on several machines hold on all of them.",
-        lambda judged, hold: 2 * hold > judged,
+        lambda answer: 2 * first(answer)[1] > first(answer)[0],
     ),
     "trust": (
         "At most one control in fifty differs from its baseline by more than chance explains.",
-        lambda missed, controls: 50 * missed <= controls,
+        lambda answer: 50 * first(answer)[0] <= first(answer)[1],
     ),
 }
 
@@ -298,8 +305,7 @@ def test_a_notebook_begins_with_its_question_and_an_answer_that_holds(room, run,
     else:
         said, so = COMPUTED[room]
         answer = answers_of(nbformat.read(executed[room], as_version=4))[0].data["text/markdown"]
-        numbers = map(int, re.findall(r"\d+", answer)[:2])
-        assert sentence == said and so(*numbers), answer
+        assert sentence == said and so(answer), answer
 
 
 def test_a_verdict_made_by_hand_from_the_samples_is_that_of_the_table(run, tmp_path):
