@@ -2,11 +2,14 @@
 says, where an interval over processes alone does not.
 """
 
+from itertools import product
+
 import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
 
+from async_cost.statistics.differences import PLACE, differences, speeds
 from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, estimates, hours, of_sittings, quantile, spreads
 
 
@@ -151,6 +154,85 @@ def test_intervals_hold_the_truth_as_often_as_they_say_whatever_an_hour_does(hou
     if hour >= process:
         one = estimated(values.with_columns(sitting=0))
         assert share_inside(one) < 0.75, "an interval over processes alone is too narrow"
+
+
+#: True ratios of one study, and the noise of both of their sides.
+OF_ONE_STUDY = list(product((0.5, 1.02, 1.5, 5.0, 200.0, 500.0), ((0.02, 0.02), (0.05, 0.01), (0.01, 0.05))))
+
+
+def differing(rng: np.random.Generator, sittings: int) -> pl.DataFrame:
+    """Trials of pairs with all of these ratios to 100 ns, in hours that move each key by itself and all of them."""
+    shape = (len(OF_ONE_STUDY), 2, sittings, 6)
+    logs = np.log([[100 * ratio, 100] for ratio, _ in OF_ONE_STUDY])[:, :, None, None]
+    logs = logs + rng.normal(0, 0.01, (*shape[:3], 1)) + rng.normal(0, 0.015, (1, 1, sittings, 1))
+    logs = logs + rng.normal(size=shape) * np.array([noise for _, noise in OF_ONE_STUDY])[:, :, None, None]
+    pair, side, sitting, episode = (place.ravel() for place in np.indices(shape))
+    places = {
+        "pair": pair,
+        "side": side,
+        "sitting": sitting,
+        "episode": episode + 6 * sitting,
+        "ns": np.exp(logs).ravel(),
+    }
+    named = {"bench": pl.format("{} {}", "pair", "side"), "variant": pl.lit("x"), "parameter": pl.lit("p")}
+    trials = pl.DataFrame(places).with_columns(**named, round=2 * pl.col("episode"))
+    return pl.concat([trials, trials.with_columns(round=pl.col("round") + 1)])
+
+
+def of_differences(trials: pl.DataFrame, **known: float) -> tuple[pl.DataFrame, dict[str, float]]:
+    """The intervals of both kinds, pair by pair, and what they know of hours."""
+    speed = speeds(trials)
+    hours = {"omega2": known.get("speed2"), "d0": 5.0 if known else None}
+    of_speed = estimated(speed.with_columns(variant=0, value="speed"), **hours).row(0, named=True)
+    mine, its = (trials.filter(side=side).select("pair", *PLACE, "ns") for side in (0, 1))
+    rounds = mine.rename({"ns": "place0"}).join(its.rename({"ns": "place1"}), on=["pair", *PLACE]).join(speed, on=PLACE)
+    rounds = rounds.with_columns(
+        ratio=(pl.col("place0") / pl.col("place1")).log(), unsure=(of_speed["high"] - of_speed["low"]) / 2
+    )
+    shown = {name: pl.lit(known.get(name), pl.Float64) for name in ("omega2", "d0")}
+    pools = pl.DataFrame({"pair": range(len(OF_ONE_STUDY))}).with_columns(pool=0, keys=2 * len(OF_ONE_STUDY), **shown)
+    ratios = estimates(rounds, "ratio", ["pair"], pools)
+    pools = pools.drop(shown).join(ratios.select("pair", *shown), on="pair")
+    both = differences(rounds, (1.0, -1.0), ["pair"], pools).join(ratios, on="pair", suffix="_ratio")
+    return both, {name: ratios[name][0] for name in shown} | {"speed2": of_speed["omega2"]}
+
+
+@pytest.mark.parametrize("sittings", [6, 1])
+def test_intervals_of_differences_hold_the_truth_whatever_the_ratio_and_the_noise_of_its_sides(sittings):
+    rng, parts = np.random.default_rng(5), []
+    for _ in range(40):
+        known = {} if sittings > 1 else of_differences(differing(rng, 6))[1]
+        parts.append(of_differences(differing(rng, sittings), **known)[0])
+    found = pl.concat(parts)
+    ratio = pl.Series([OF_ONE_STUDY[pair][0] for pair in found["pair"]])
+    inside = (found["low"] <= 100 * (ratio - 1)) & (found["high"] >= 100 * (ratio - 1))
+    assert 0.93 <= inside.mean() <= 0.975, f"{inside.mean():.1%}"
+    by_ratio = pl.DataFrame({"ratio": ratio, "inside": inside}).group_by("ratio").agg(pl.col("inside").mean())
+    assert by_ratio["inside"].is_between(0.9, 1).all(), by_ratio
+    equal = found.filter(pl.Series(ratio == 1.02))
+    width, of_ratio = ((equal[f"high{of}"] - equal[f"low{of}"]).median() for of in ("", "_ratio"))
+    assert width / 102 == pytest.approx(of_ratio, rel=0.1), "what is 200 times as long widens no interval but its own"
+
+
+def test_a_difference_has_the_sign_of_its_ratio_where_a_few_slow_processes_decide_the_mean():
+    rounds = pl.DataFrame(
+        {"variant": "x", "place0": 130.0, "place1": [100.0] * 9 + [700.0], "speed": 0.0, "unsure": 0.0}
+    )
+    rounds = rounds.with_columns(episode=pl.int_range(10), sitting=0, round=pl.int_range(10))
+    rounds = pl.concat([rounds, rounds.with_columns(round=pl.col("round") + 10)])
+    assert (rounds["place0"] - rounds["place1"]).mean() < 0
+    found, back = (
+        differences(rounds.rename(names), (1.0, -1.0), ["variant"]).row(0, named=True)
+        for names in ({}, {"place0": "place1", "place1": "place0"})
+    )
+    ratio = estimated(rounds.with_columns(value=(pl.col("place0") / pl.col("place1")).log())).row(0, named=True)
+    assert found["value"] > 0 and ratio["value"] > 0
+    assert found["value"] / (100 * 7**0.1) == pytest.approx(np.exp(ratio["value"]) - 1), (
+        "the baseline's time, ratio - 1"
+    )
+    assert [-back[name] for name in ("value", "high", "low")] == pytest.approx(
+        [found[name] for name in ("value", "low", "high")]
+    )
 
 
 def test_the_chance_of_nothing_agrees_with_the_interval():

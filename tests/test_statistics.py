@@ -128,7 +128,7 @@ def test_a_ratio_is_taken_within_its_round():
     found = beside(simple_trials(manual=[10, 100], nonbox=[20, 200]), "manual")
     assert found["ratio"].to_list() == [2.0, 2.0]
     assert found["log_ratio"].to_list() == pytest.approx([np.log(2), np.log(2)])
-    assert found["added_ns"].to_list() == [10.0, 100.0]
+    assert found["base"].to_list() == [10.0, 100.0]
 
 
 def test_a_key_may_be_compared_with_several_others_and_each_pair_is_by_itself():
@@ -146,7 +146,7 @@ def test_times_are_those_of_a_unit_of_work_where_both_sides_count_it():
     pairs = pl.DataFrame([("many", "many", "p", "few", "few", "p")], schema=[*KEY, *BASE_KEY], orient="row")
     units = pl.DataFrame({"bench": ["few", "many"], "variant": ["few", "many"], "parameter": "p", "units": [1, 20]})
     found = paired(trials, pairs, units)
-    assert (found["ratio"][0], found["added_ns"][0]) == (0.5, -5.0)
+    assert (found["ratio"][0], found["base"][0]) == (0.5, 10.0)
     assert paired(trials, pairs, units.head(1))["ratio"][0] == 10.0, "one side alone does not say what a unit is"
 
 

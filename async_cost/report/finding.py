@@ -174,11 +174,7 @@ def numbers(row: Mapping) -> str:
 
 
 def added(row: Mapping) -> str:
-    """What a unit of work takes more, of a row of the table of comparisons. A few slow processes may decide the mean of
-    differences, where they hardly move that of logarithms: it is not told where the two point opposite ways.
-    """
-    if (row["low"] > 1 and row["added_ns"] < 0) or (row["high"] < 1 and row["added_ns"] > 0):
-        return "not known (a few slow processes decide it)"
+    """What a unit of work takes more, of a row of the table of comparisons."""
     return value(ADDED, row["added_ns"], row["added_low"], row["added_high"])
 
 

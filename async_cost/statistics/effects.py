@@ -16,6 +16,7 @@ from async_cost import words
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import Run
 from async_cost.statistics import interval
+from async_cost.statistics.differences import PLACE, differences, speeds
 from async_cost.statistics.interval import CONFIDENCE, quantile
 from async_cost.statistics.judge import EQUIVALENCE
 from async_cost.statistics.measured import Measured, both_ways
@@ -28,8 +29,6 @@ PLACES |= dict.fromkeys(("ratio of ratios", "difference of differences"), 4)
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 #: In place of a counter that a difference is divided by: the unit of work of the comparison.
 UNIT_OF_WORK = "unit"
-#: Which process of which sitting measured a trial, and when.
-PLACE = ("round", "sitting", "episode")
 #: bench, variant, parameter.
 Key = tuple[str, str, str]
 
@@ -142,7 +141,7 @@ class Values:
 
     @cached_property
     def times(self) -> dict[Key, pl.DataFrame]:
-        """PLACE and ns of each key."""
+        """PLACE, speed and ns of each key."""
         return _by_key(self.measured.trials)
 
     @cached_property
@@ -158,13 +157,18 @@ class Values:
         return next(found.select("omega2", "d0").iter_rows(named=True), {})
 
     @cached_property
+    def unsure(self) -> float:
+        """The half width of the interval of the speed."""
+        return self.measured.declared["speed"].max() or 0.0
+
+    @cached_property
     def metrics(self) -> dict[tuple[str, ...], pl.DataFrame]:
-        """PLACE and ns (the metric, whatever its unit; for one iteration if it adds up over a sample) of each
-        bench, variant, parameter, metric.
+        """PLACE, speed (none) and ns (the metric, whatever its unit; for one iteration if it adds up over a sample) of
+        each bench, variant, parameter, metric.
         """
         run = self.measured.run
         parts = [
-            trial_values(run, self.name, metric).select(*KEY, *PLACE, metric=pl.lit(metric), ns="value")
+            trial_values(run, self.name, metric).select(*KEY, *PLACE, metric=pl.lit(metric), speed=0.0, ns="value")
             for metric in run.metrics(self.name)["metric"].unique()
         ]
         return pl.concat(parts).partition_by(*KEY, "metric", as_dict=True, include_key=False) if parts else {}
@@ -197,7 +201,7 @@ class Values:
 
 
 def _by_key(trials: pl.DataFrame) -> dict[Key, pl.DataFrame]:
-    times = trials.select(*KEY, *PLACE, "ns").sort("round")
+    times = trials.join(speeds(trials), on=PLACE).select(*KEY, *PLACE, "speed", "ns").sort("round")
     return times.partition_by(*KEY, as_dict=True, include_key=False)
 
 
@@ -296,8 +300,8 @@ def _declared(measure: Measure, case: Case, values: Values) -> Effect:
             about["undisturbed"] = tuple(row[name] * scale for name in ends)
         return Effect(*(row[name] * scale for name in ("ratio", "low", "high")), **about)
     unit = units[one] * NANOSECONDS[measure.unit] if measure.per == UNIT_OF_WORK else _unit(measure, case, values)
-    about["fixed"] = values.times[one]["ns"].median() * fixed / unit
-    about["base"] = values.times[other]["ns"].median() / unit
+    mine, its = (values.times[key]["ns"].median() / unit for key in (one, other))
+    about |= {"fixed": max(mine, its) * fixed, "base": its}
     scale = units[one] / unit
     return Effect(*(row[name] * scale for name in ("added_ns", "added_low", "added_high")), **about)
 
@@ -329,37 +333,39 @@ def _combined(measure: Measure, case: Case, values: Values, rows: list[dict], ro
     """The effect of a measure over `rounds` (`_aligned`), with the error of the comparisons behind it, `rows`."""
     places = [name for name in rounds.columns if name.startswith("place")]
     if measure.quantity == "rate":
-        rounds = rounds.with_columns((1 / pl.col(name)).alias(name) for name in places)
-    sides = [pl.col(name) for name in places]
-    unit = _unit(measure, case, values)
+        faster = [(1 / pl.col(name)).alias(name) for name in places]
+        rounds = rounds.with_columns(*faster, speed=-pl.col("speed"))
+    rounds = rounds.with_columns(pl.col(places) / _unit(measure, case, values), of=0, unsure=values.unsure)
+    factors = (1.0, -1.0, -1.0, 1.0)[: len(places)]
+    if measure.share:
+        factors = (1 / measure.share, -1 / measure.share - 1)
+    metric = measure.quantity == "metric"
     # Ratios are estimated as logarithms, as those of the table are, and times by themselves as those of the price list.
-    of_time = measure.operation == "value" and measure.quantity == "time"
+    of_time = measure.operation == "value" and not metric
     logs = measure.in_ratios or of_time
-    value = {
-        "value": lambda: (sides[0] / unit).log() if logs else sides[0] / unit,
-        "ratio": lambda: (sides[0] / sides[1]).log(),
-        "ratio of ratios": lambda: ((sides[0] / sides[1]) / (sides[2] / sides[3])).log(),
-        "difference": lambda: (sides[0] - sides[1]) / unit,
-        "difference of differences": lambda: ((sides[0] - sides[1]) - (sides[2] - sides[3])) / unit,
-        "break-even": lambda: ((sides[0] - sides[1]) / measure.share - sides[1]) / unit,
-    }[measure.operation]()
-    # Each of the comparisons behind the effect has the bias of its kind, and is moved by hours: of a ratio as it is, of
-    # a difference times what is subtracted from.
-    shares = [1.0 if logs else rounds[name].median() / unit for name in places[::2]]
-    scale = math.hypot(*shares) / (measure.share or 1.0)
-    known = [(row["omega2"] * scale**2, row["d0"]) for row in rows if row["omega2"] is not None]
+    known = [(row["omega2"], row["d0"]) for row in rows if row["omega2"] is not None]
     hours = values.hours if of_time else {}
-    if known and not of_time and measure.quantity != "metric":
-        hours = {"omega2": max(one for one, _ in known), "d0": min(one for _, one in known)}
-    estimates = interval.estimates(rounds.with_columns(effect=value, of=0), "effect", ("of",), **hours)
-    found = estimates.row(0, named=True)
-    fixed = found["quantile"] * max((row["bias"] or 0.0 for row in rows), default=0.0) * scale
-    low, high = interval.widened(found["effect"], found["low"], found["high"], fixed)
+    if known and not of_time and not metric:
+        omega2 = max(one for one, _ in known) * (len(places) / 2 if logs else 1)
+        hours = {"omega2": omega2, "d0": min(one for _, one in known)}
+    if logs or metric:
+        each = (pl.col(name).log() if logs else pl.col(name) for name in places)
+        value = pl.sum_horizontal(factor * one for factor, one in zip(factors, each, strict=True))
+        found = interval.estimates(rounds.with_columns(value=value), "value", ("of",), **hours).row(0, named=True)
+    else:
+        found = differences(rounds, factors, ("of",), **hours).row(0, named=True)
+    # Each of the comparisons behind the effect has the bias of its kind: of a ratio as it is, of a difference times the
+    # larger of its sides.
+    sides = rounds.select(pl.col(places).median()).row(0)
+    larger = [1.0 if logs else max(sides[at : at + 2]) for at in range(0, len(sides), 2)]
+    fixed = max((row["bias"] or 0.0 for row in rows), default=0.0) * math.hypot(*larger) / (measure.share or 1.0)
+    fixed *= found["quantile"]
+    low, high = interval.widened(found["value"], found["low"], found["high"], fixed)
     about = {"freedom": found["freedom"], "sittings": found["sittings"], "covers_hours": found["omega2"] is not None}
-    about["fixed"] = fixed * math.exp(found["effect"]) if of_time else fixed
+    about["fixed"] = fixed * math.exp(found["value"]) if of_time else fixed
     if logs:
-        return Effect(*(math.exp(one) for one in (found["effect"], low, high)), **about)
-    return Effect(found["effect"], low, high, rounds[places[-1]].median() / unit, **about)
+        return Effect(*(math.exp(one) for one in (found["value"], low, high)), **about)
+    return Effect(found["value"], low, high, sides[-1], **about)
 
 
 def _unit(measure: Measure, case: Case, values: Values) -> float:
@@ -390,8 +396,8 @@ def _missing(measure: Measure, case: Case, values: Values) -> str | None:
 
 
 def _aligned(measure: Measure, case: Case, values: Values, observed: dict) -> pl.DataFrame:
-    """PLACE, place0, place1, ...: nanoseconds, or the metric, of each place, round by round, for one unit of its work
-    where the measure is; only rounds that all operands have. `observed` are the rounds of each operand.
+    """PLACE, speed, place0, place1, ...: nanoseconds, or the metric, of each place, round by round, for one unit of its
+    work where the measure is; only rounds that all operands have. `observed` are the rounds of each operand.
     """
     joined = None
     for number, place in enumerate(case):
@@ -399,6 +405,7 @@ def _aligned(measure: Measure, case: Case, values: Values, observed: dict) -> pl
         parts = [observed[key].with_columns(pl.col("ns") + one.plus_ns) for key, one in zip(keys, place, strict=True)]
         units = values.units.get(place[0].key, 1) if measure.per == UNIT_OF_WORK else 1
         total = (pl.col("ns").sum() / units).alias(f"place{number}")
-        mine = pl.concat(parts).group_by(PLACE).agg(total, parts=pl.len()).filter(parts=len(place)).drop("parts")
-        joined = mine if joined is None else joined.join(mine, on=PLACE)
+        mine = pl.concat(parts).group_by(PLACE).agg(total, pl.col("speed").first(), parts=pl.len())
+        mine = mine.filter(parts=len(place)).drop("parts")
+        joined = mine if joined is None else joined.join(mine.drop("speed"), on=PLACE)
     return joined.sort("round")

@@ -221,6 +221,13 @@ def estimates(
     )
 
 
+def centres(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.DataFrame:
+    """The `value` of `estimates` without its interval: by..., value."""
+    found = of_sittings(frame, value, by).group_by(by).agg(pl.col("mean").mean(), episodes=pl.col("count").sum())
+    found = found.join(frame.group_by(by).agg(pl.col(value).median()), on=by)
+    return found.select(*by, pl.when(pl.col("episodes") >= LEAST_EPISODES).then("mean").otherwise(value).alias(value))
+
+
 def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.DataFrame:
     """The median of `value` over rounds, bounded by order statistics, regardless of the process that measured them:
     by..., value, low, high, q1, q3, rounds, above and below (rounds above and below 0).

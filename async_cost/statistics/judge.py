@@ -144,7 +144,7 @@ def judged(comparisons: pl.DataFrame, profile: str, refused: str | None = None) 
     from any of them.
 
     Takes study, the columns of a pair, group, kind, limit, control, ratio, low, high, rounds, episodes, sittings,
-    freedom, quantile, unit_ns (time of a unit of work of the key), undisturbed, next_... and added_... with their ends,
+    freedom, quantile, unit_ns (the time of the slower side), undisturbed, next_... and added_... with their ends,
     and chance (of a control: the p-value of its ratio being 1); null where they were not measured. `chance` becomes
     that of Holm over the controls of the run. `bias` is the standard deviation of the error that the controls of the
     kind show, on the scale of logarithms: 0 if they show none, null if there are no controls; it widens the intervals

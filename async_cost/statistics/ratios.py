@@ -1,4 +1,4 @@
-"""From trials to comparisons: two times of the same round, as a ratio and as a difference.
+"""From trials to comparisons: two times of the same round, and their ratio.
 
 A shared machine may halve its speed within a minute. So times from different moments are never compared: each round
 measures every variant once, and a ratio is taken within a round. That of the lowest times is taken within an episode,
@@ -14,12 +14,12 @@ from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 
 def paired(trials: pl.DataFrame, pairs: pl.DataFrame, units: pl.DataFrame, by: Sequence[str] = PAIR) -> pl.DataFrame:
     """Key compared with baseline in each round: by..., round, sitting, episode, ns, ratio, log_ratio (natural),
-    added_ns.
+    base.
 
     `pairs` holds the six columns of a pair, and those of `by` if it is named by others, such as a number, which is
     sorted and grouped faster; a round that lacks one of the two sides is left out. Times are those of one unit of work
     (`units` as from `Run.units`) where both sides count units, else of one iteration: `ns` is that of the key, `ratio`
-    ns / ns of the baseline, `added_ns` the difference.
+    ns / ns of the baseline, `base` that of the baseline.
     """
     places = ("round", "sitting", "episode")
     base = trials.select(pl.col(KEY).name.prefix("baseline_"), "round", base="ns")
@@ -33,5 +33,5 @@ def paired(trials: pl.DataFrame, pairs: pl.DataFrame, units: pl.DataFrame, by: S
     counted = pl.all_horizontal(pl.col("units", "units_base").is_not_null())
     mine = pl.col("ns") / pl.when(counted).then("units").otherwise(1)
     other = pl.col("base") / pl.when(counted).then("units_base").otherwise(1)
-    both = both.with_columns(ns=mine, ratio=mine / other, log_ratio=(mine / other).log(), added_ns=mine - other)
-    return both.select(*by, *places, "ns", "ratio", "log_ratio", "added_ns").sort(*by, "round")
+    both = both.with_columns(ns=mine, base=other, ratio=mine / other, log_ratio=(mine / other).log())
+    return both.select(*by, *places, "ns", "base", "ratio", "log_ratio").sort(*by, "round")

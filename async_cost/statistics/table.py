@@ -19,6 +19,7 @@ from async_cost.runs import series
 from async_cost.runs.comparisons import BASE_KEY, DATA, KEY, PAIR, SCHEMA
 from async_cost.runs.find import not_as_announced, open_run, reference, reference_run
 from async_cost.runs.run import Run
+from async_cost.statistics.differences import PLACE, apart, differences, speeds
 from async_cost.statistics.interval import LEAST_EPISODES, estimates
 from async_cost.statistics.judge import VERDICTS, judged
 from async_cost.statistics.ratios import paired
@@ -34,6 +35,7 @@ COLUMNS = (
     | dict.fromkeys(("freedom", "quantile", "undisturbed", "undisturbed_low", "undisturbed_high"), pl.Float64)
     | dict.fromkeys(("next_low", "next_high", "added_ns", "added_low", "added_high", "smallest"), pl.Float64)
     | dict.fromkeys(("omega2", "d0", "prior", "chance", "bias"), pl.Float64)
+    | dict.fromkeys(("speed", "speed2"), pl.Float64)
     | {"doubt": pl.String, "verdict": VERDICTS, "to_decide": pl.String}
 )
 #: The number of a pair in the run: grouped faster than the words of its name. All studies are estimated at once: the
@@ -42,6 +44,8 @@ BY = ("pair",)
 #: What shares a variance between hours. Controls are by themselves: an hour moves equal code less.
 POOL = ("study", "kind", "control")
 HOURS = ("omega2", "d0")
+#: A difference is a sum of both sides (`differences`).
+PLACES, FACTORS = {"ns": "place0", "base": "place1"}, (1.0, -1.0)
 #: A table also depends on the code that makes it.
 CODE = derived.code_of("runs", "statistics")
 
@@ -59,8 +63,9 @@ class Comparisons:
     the mean of one other build in another hour, null where that is unknown); added_ns, added_low, added_high (what it
     adds to one unit of work); smallest (the least slowdown that would have been called slower); omega2, d0, prior (the
     variance between hours, the degrees of freedom of the prior, and the prior variance of a sitting, on the scale of
-    logarithms; omega2 is null where the interval does not cover another hour); chance, bias, doubt, verdict, to_decide
-    (`judge.judged`). A key that failed has a row without numbers.
+    logarithms; omega2 is null where the interval does not cover another hour); speed, speed2 (half the width of the
+    interval of the machine's speed in the study, and its variance between hours: `differences`); chance, bias, doubt,
+    verdict, to_decide (`judge.judged`). A key that failed has a row without numbers.
     """
 
     frame: pl.DataFrame
@@ -113,7 +118,7 @@ def place_of(folder: Path, name: str, depends_on: bytes = b"") -> derived.Place 
 
 def make(run: Run) -> Comparisons:
     """The table, computed from the raw samples."""
-    parts = list[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]]()
+    parts = list[tuple[pl.DataFrame, ...]]()
     rows, elapsed_ns = {}, {}
     for study in run.info.studies:
         alone = run.afresh()  # the samples of one study are let go before those of the next are read
@@ -121,17 +126,17 @@ def make(run: Run) -> Comparisons:
         alone.metrics(study)  # a run is used entirely or not at all
         rows[study], elapsed_ns[study] = time.height, time["elapsed_ns"].sum()
         parts.append(_paired(alone, study, sum(declared.height for declared, *_ in parts)))
-    declared, rounds, low = (pl.concat(some) for some in zip(*parts, strict=True))
-    estimated = _estimated(declared, rounds, low, _known_hours(run))
+    declared, rounds, low, speed = (pl.concat(some) for some in zip(*parts, strict=True))
+    estimated = _estimated(declared, rounds, low, speed, _known_hours(run))
     smallest = (pl.col("high") / pl.col("low")).sqrt() * (1 + pl.col("limit")) - 1
     frame = judged(estimated, run.info.profile, not_as_announced(run)).with_columns(smallest=smallest)
     return Comparisons(frame.select(*COLUMNS), rows, elapsed_ns)
 
 
-def _paired(run: Run, study: str, first: int) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+def _paired(run: Run, study: str, first: int) -> tuple[pl.DataFrame, ...]:
     """The comparisons of a study, with the kind of their group, their number in the run, from `first` on, and whether
-    the order of linking was drawn for each process; their rounds; and the ratios of the lowest deciles of work on one
-    thread.
+    the order of linking was drawn for each process; their rounds, with the speed of each; the ratios of the lowest
+    deciles of work on one thread; and the speeds by themselves.
     """
     details, units = run.study(study), run.units(study)
     kind = pl.col("group").replace_strict(details.kinds, return_dtype=pl.String)
@@ -141,33 +146,40 @@ def _paired(run: Run, study: str, first: int) -> tuple[pl.DataFrame, pl.DataFram
     trials = trial_times(run.whole_time(study))
     several = pl.len().over(BY) > 1  # one round has no interval
     low = paired(lowest(trials), declared.filter(kind=ALONE), units, BY)
-    return declared, paired(trials, declared, units, BY).filter(several), low.filter(several)
+    speed = speeds(trials)
+    rounds = paired(trials, declared, units, BY).filter(several).join(speed, on=PLACE, maintain_order="left")
+    return declared, rounds, low.filter(several), speed.with_columns(study=pl.lit(study))
 
 
 def of_processes(run: Run) -> pl.DataFrame:
-    """What each process says of each comparison: study, PAIR, kind, control, limit, sitting, episode, log_ratio (the
-    median over its rounds).
+    """What each process says of each comparison: study, PAIR, kind, control, limit, sitting, episode; log_ratio, apart
+    and speed (`differences`), medians over its rounds; lever (the difference, in its spreads).
     """
     parts = []
     for study in run.info.studies:
-        declared, rounds, _ = _paired(run.afresh(), study, 0)
-        values = rounds.group_by(*BY, "sitting", "episode").agg(pl.col("log_ratio").median())
+        declared, rounds, *_ = _paired(run.afresh(), study, 0)
+        rounds = apart(rounds.rename(PLACES), FACTORS, BY)
+        medians = pl.col("log_ratio", "apart", "speed").median()
+        lever = (pl.col("value") / pl.col("spread")).first()
+        values = rounds.group_by(*BY, "sitting", "episode").agg(medians, lever=lever)
         parts.append(declared.select(*BY, *POOL, *PAIR, "limit").join(values, on=BY).drop(BY))
     return pl.concat(parts)
 
 
-def _estimated(declared: pl.DataFrame, rounds: pl.DataFrame, low: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+def _estimated(
+    declared: pl.DataFrame, rounds: pl.DataFrame, low: pl.DataFrame, speed: pl.DataFrame, known: pl.DataFrame
+) -> pl.DataFrame:
     """The comparisons of a run with their numbers, before any correction by controls: the input of `judge.judged`."""
-    # The geometric mean of both sides: on its scale a difference of times varies as the logarithm of their ratio does.
-    scale = (pl.col("ns") / pl.col("ratio").sqrt()).median()
-    time = rounds.group_by(BY).agg(unit_ns=pl.col("ns").median(), scale=scale)
-    rounds = rounds.join(time, on=BY).with_columns(scaled=pl.col("added_ns") / pl.col("scale"))
     pools = _pools(declared, rounds, known)
+    ratios = estimates(rounds, "log_ratio", BY, pools)
+    declared = declared.join(_speeds(speed, known), on="study", how="left", maintain_order="left")
+    both = rounds.rename(PLACES).join(declared.select(*BY, unsure="speed"), on=BY)
+    added = differences(both, FACTORS, BY, pools.drop(HOURS).join(ratios.select(*BY, *HOURS), on=BY))
+    added = added.select(*BY, added_ns="value", added_low="low", added_high="high", unit_ns="larger")
     quiet = estimates(low, "log_ratio", BY, pools).filter(pl.col("episodes") >= LEAST_EPISODES)
     quiet = quiet.select(*BY, undisturbed="log_ratio", undisturbed_low="low", undisturbed_high="high")
-    added = estimates(rounds, "scaled", BY, pools).select(*BY, added_ns="scaled", added_low="low", added_high="high")
     found = declared
-    for more in (estimates(rounds, "log_ratio", BY, pools), quiet, added, time):
+    for more in (ratios, quiet, added):
         found = found.join(more, on=BY, how="left", maintain_order="left")
     other = (pl.col("error") ** 2 + pl.col("omega2") + pl.col("within")).sqrt() * pl.col("quantile")
     other = pl.when("drawn").then(other)
@@ -175,10 +187,9 @@ def _estimated(declared: pl.DataFrame, rounds: pl.DataFrame, low: pl.DataFrame, 
     logs = ("log_ratio", "low", "high", "q1", "q3", "undisturbed", "undisturbed_low", "undisturbed_high")
     found = found.with_columns(
         pl.col(*logs, "next_low", "next_high").exp(),
-        pl.col("added_ns", "added_low", "added_high") * pl.col("scale"),
         chance=pl.when("control").then("chance"),
     )
-    return found.rename({"log_ratio": "ratio"}).drop("drawn", "scale")
+    return found.rename({"log_ratio": "ratio"}).drop("drawn")
 
 
 def _pools(declared: pl.DataFrame, rounds: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
@@ -194,6 +205,16 @@ def _pools(declared: pl.DataFrame, rounds: pl.DataFrame, known: pl.DataFrame) ->
     return pools.select(*BY, "keys", *of_one, pool=pl.struct(POOL).rank("dense"))
 
 
+def _speeds(speed: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """By study: speed and speed2, as in the table. What one sitting cannot know comes from `known`."""
+    known = known.group_by("study").agg(omega2=pl.col("speed2").first(), d0=pl.col("hours").first())
+    pools = speed.group_by("study").agg(once=pl.col("sitting").n_unique() == 1).join(known, on="study", how="left")
+    of_one = (pl.when("once").then(name).alias(name) for name in HOURS)
+    pools = pools.select("study", *of_one, keys=2, pool=pl.col("study").rank("dense"))
+    half = (pl.col("high") - pl.col("low")) / 2
+    return estimates(speed, "speed", ("study",), pools).select("study", speed=half, speed2="omega2")
+
+
 def covers_hours(run: Run, study: str) -> bool:
     """Whether the intervals of a study cover another hour."""
     measured = comparisons(run).of(study).filter(~pl.col("control"), pl.col("episodes") >= LEAST_EPISODES)
@@ -201,13 +222,13 @@ def covers_hours(run: Run, study: str) -> bool:
 
 
 def _known_hours(run: Run) -> pl.DataFrame:
-    """The variance between hours that the reference shows on this machine: POOL, HOURS. No rows where it shows none, or
-    `run` is the reference. Raises `DataError` for a damaged reference.
+    """What the reference shows of hours on this machine: POOL, HOURS, speed2, and hours, the degrees of freedom of
+    speed2. No rows where it shows none, or `run` is the reference. Raises `DataError` for a damaged reference.
     """
     name = reference()
     if name.rpartition("/")[0] == run.info.machine.name and name != run.info.run_id:
         other = reference_run()
         if other.info.machine.cpu == run.info.machine.cpu and len(other.sittings) > 1:
             shown = comparisons(other).frame.drop_nulls("omega2")
-            return shown.group_by(POOL).agg(pl.col(HOURS).first())
-    return pl.DataFrame(schema={name: COLUMNS[name] for name in (*POOL, *HOURS)})
+            return shown.group_by(POOL).agg(pl.col(*HOURS, "speed2").first(), hours=pl.col("sittings").max() - 1.0)
+    return pl.DataFrame(schema={name: COLUMNS[name] for name in (*POOL, *HOURS, "speed2")} | {"hours": pl.Float64})

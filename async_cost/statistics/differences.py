@@ -1,0 +1,71 @@
+"""What a unit of work takes more: a sum of times, each with a factor, such as 1 and -1 of key and baseline.
+
+Its value is the time of the last place, the baseline, and the ratios of the others to it. So a difference has the sign
+that the ratio has, and a few slow processes decide it as little.
+
+Its error has two parts, on the scale of logarithms as those of ratios. The machine is slower in one hour than in
+another, for all keys of a study: this multiplies a difference, and moves no ratio. How well this `speed` is known, the
+sittings alone say, since an hour has one. Apart from it each time moves in proportion to its size, by itself, as the
+two sides of a ratio do, whose variance between hours the pool knows. So a difference of nearly equal times is known as
+well as their ratio, and one of very unequal times as well as the larger of them.
+"""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from async_cost.runs.comparisons import KEY
+from async_cost.statistics.interval import centres, estimates, widened
+
+#: Which process of which sitting measured a trial, and when.
+PLACE = ("round", "sitting", "episode")
+
+
+def speeds(trials: pl.DataFrame) -> pl.DataFrame:
+    """How slow the machine was in each round of a study: PLACE, speed (the mean over keys of the logarithm of the time
+    over the mean of its key).
+    """
+    slower = pl.col("ns").log() - pl.col("ns").log().mean().over(KEY)
+    return trials.with_columns(speed=slower).group_by(PLACE, maintain_order=True).agg(pl.col("speed").mean())
+
+
+def apart(rounds: pl.DataFrame, factors: Sequence[float], by: Sequence[str]) -> pl.DataFrame:
+    """Rounds (by..., PLACE, speed, and place0, place1, ..., times that are multiplied by `factors` and added up) with
+    value (the sum), larger (what is added in it, or what is subtracted), spread (by how much it moves if something
+    moves times as it moves a ratio by one), and apart, the sum in this round apart from speed, in spreads. All
+    but the last are the same in all rounds.
+    """
+    *others, base = (pl.col(f"place{number}").log() for number in range(len(factors)))
+    for number, log in enumerate([*(other - base for other in others), base]):
+        middle = centres(rounds.with_columns(log.alias(f"middle{number}")), f"middle{number}", by)
+        rounds = rounds.join(middle, on=by, how="left", maintain_order="left")
+    at_base = pl.col(f"middle{len(others)}")
+    logs = [*(at_base + pl.col(f"middle{number}") for number in range(len(others))), at_base]
+    sizes = [factor * log.exp() for factor, log in zip(factors, logs, strict=True)]
+    plus, minus = (pl.sum_horizontal((sign * size).clip(0.0) for size in sizes) for sign in (1, -1))
+    moved = pl.sum_horizontal(size * log for size, log in zip(sizes, [*others, base], strict=True))
+    spread = (pl.sum_horizontal(size**2 for size in sizes) / 2).sqrt()
+    rounds = rounds.with_columns(value=plus - minus, larger=pl.max_horizontal(plus, minus), spread=spread)
+    return rounds.with_columns(apart=(moved - pl.col("value") * pl.col("speed")) / pl.col("spread"))
+
+
+def differences(
+    rounds: pl.DataFrame,
+    factors: Sequence[float],
+    by: Sequence[str],
+    pools: pl.DataFrame | None = None,
+    **known: float,
+) -> pl.DataFrame:
+    """The sums of times of `rounds` (as `apart` takes them, and unsure, the half width of the interval of the speed)
+    with their intervals, of which `pools` or `known` say what they say of ratios: by..., value, low, high, larger, and
+    the further columns of `interval.estimates`.
+    """
+    rounds = apart(rounds, factors, by)
+    fixed = rounds.group_by(by).agg(pl.col("value", "larger", "spread", "unsure").first())
+    found = estimates(rounds, "apart", by, pools, **known).join(fixed, on=by, maintain_order="left")
+    # The larger side moves by a factor, so that a difference reaches 0 where the ratio reaches 1.
+    value, larger, sign = pl.col("value"), pl.col("larger"), pl.when(pl.col("value") < 0).then(-1).otherwise(1)
+    moves = (sign * pl.col("spread") / larger * (pl.col(end) - pl.col("apart")) for end in ("low", "high"))
+    low, high = (value + sign * larger * (move.exp() - 1) for move in moves)
+    low, high = widened(value, low, high, value.abs() * pl.col("unsure"))
+    return found.with_columns(low=low, high=high).drop("apart", "spread", "unsure")
