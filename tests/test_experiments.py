@@ -4,6 +4,7 @@ import json
 import os
 import re
 import tomllib
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -102,8 +103,9 @@ def sittings(tmp_path_factory):
 def test_sittings_are_where_the_others_say_as_often_as_in_honest_series(sittings, monkeypatch):
     monkeypatch.setattr(coverage, "SERIES", 60)
     found = coverage.held_out(sittings)
-    assert found["test"].to_list() == ["each from the rest", "half from half"]
-    assert found["cases"].to_list() == [4 * 4, 3 * 4]
+    kinds = product(("ratios", "differences"), ("each from the rest", "half from half"))
+    assert found.select("of", "test").rows() == list(kinds)
+    assert found["cases"].to_list() == [4 * 4, 3 * 4] * 2
     for share in ("inside_95", "inside_50"):
         assert (found[share] >= found[f"{share}_low"]).all() and (found[share] <= found[f"{share}_high"]).all()
     assert (found["score"] < 1).all(), "moderated intervals are better than those of plain t over sittings"
@@ -115,7 +117,7 @@ def test_simulated_intervals_hold_the_truth_and_find_what_is_large(sittings, mon
     found = coverage.coverage(coverage.components(sittings))
     assert found.height == len(coverage.DESIGNS) * len(coverage.CORRELATED)
     honest = found.filter(hours="independent", sittings=6).row(0, named=True)
-    assert 0.92 < honest["inside"] < 0.98 and honest["wrong"] < 0.002
+    assert 0.92 < honest["inside"] < 0.98 and 0.92 < honest["inside_added"] < 0.98 and honest["wrong"] < 0.002
     assert honest["found_0.01"] < 0.05 < honest["found_0.05"]
 
 

@@ -3,6 +3,7 @@ table (`interval`): on simulated series, whose truth is known, and on the sittin
 the others.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
@@ -12,7 +13,7 @@ from scipy import special
 
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.run import Run
-from async_cost.statistics.interval import moderated, of_sittings, spreads
+from async_cost.statistics.interval import CONFIDENCE, moderated, of_sittings, quantile, spreads
 from async_cost.statistics.table import comparisons, of_processes
 
 #: Sittings and processes a sitting of the simulated series.
@@ -25,27 +26,33 @@ HOUR = 0.5
 EFFECTS = (0.005, 0.01, 0.02, 0.05)
 #: Simulated series of a study for each case, and comparisons that are simulated at most.
 SERIES, MOST = 300, 30
+#: What intervals are of.
+RATIOS, DIFFERENCES = "ratios", "differences"
+#: What is estimated by itself.
+BY = ("run", "pair")
 #: One process in so many is so many times as noisy.
 NOISY, NOISE = 7, 6.0
 
 
 def components(run: Run) -> pl.DataFrame:
-    """Of each comparison of a run: study, kind, PAIR, limit, process and hour, the standard deviations of the logarithm
-    between processes and between hours. Where one sitting does not know the latter, it is `HOUR` times the median of
-    the former in the study and kind.
+    """Of each comparison of a run: study, kind, PAIR, limit, ratio; process and hour, the standard deviations of the
+    logarithm between processes and between hours, and speed, that of the machine's speed between hours. Where one
+    sitting does not know the latter two, they are `HOUR` times the median of the first in the study and kind.
     """
     rows = comparisons(run).frame.filter(~pl.col("control"), pl.col("freedom") < 1e6)
     v = pl.col("prior") - pl.col("omega2").fill_null(0.0)
     process = (v * pl.col("episodes") / pl.col("sittings")).clip(lower_bound=0.0).sqrt()
-    between = pl.col("omega2").sqrt()
-    found = rows.select("study", "kind", *PAIR, "limit", process=process, hour=between)
+    between = {"hour": pl.col("omega2").sqrt(), "speed": pl.col("speed2").sqrt()}
+    found = rows.select("study", "kind", *PAIR, "limit", "ratio", process=process, **between)
     supposed = HOUR * pl.col("process").median().over("study", "kind")
-    return found.with_columns(pl.col("hour").fill_null(supposed))
+    return found.with_columns(pl.col(*between).fill_null(supposed))
 
 
 def series(of: pl.DataFrame, sittings: int, processes: int, common: float, rng: np.random.Generator) -> pl.DataFrame:
-    """Simulated series of comparisons whose true logarithms are 0, rows of `components` of one study and kind: run,
-    pair, sitting, mean, within, count (as `interval.of_sittings`). Comparisons that share a key share its movements.
+    """The errors of simulated series of comparisons, rows of `components` of one study and kind: run, pair, sitting,
+    count, keys; mean, within (as `interval.of_sittings`, of the logarithm of the ratio); apart, within_apart (the same
+    of `differences.apart`), speed and lever (as `table.of_processes`). Comparisons that share a key share its
+    movements.
     """
     named = dict.fromkeys([*of.select(KEY).rows(), *of.select(BASE_KEY).rows()])
     keys = {key: place for place, key in enumerate(named)}
@@ -56,12 +63,19 @@ def series(of: pl.DataFrame, sittings: int, processes: int, common: float, rng: 
     hours = rng.normal(size=(SERIES, sittings, len(keys))) * hour * uneven * np.sqrt(1 - common)
     noisy = np.where(rng.random(shape[:3]) < 1 / NOISY, NOISE, 1.0) / np.sqrt(1 + (NOISE**2 - 1) / NOISY)
     noise = rng.normal(size=shape) * noisy[..., None] * process
-    values = (hours[..., one] - hours[..., other])[:, :, None] + noise[..., one] - noise[..., other]
-    values += rng.normal(size=(SERIES, sittings, 1, 1)) * np.sqrt(common) * of["hour"].to_numpy()
+    mine, its = (hours[:, :, None, at] + noise[..., at] for at in (one, other))
+    mine += rng.normal(size=(SERIES, sittings, 1, 1)) * np.sqrt(common) * of["hour"].to_numpy()
+    size = of["ratio"].to_numpy()
+    spread = np.sqrt((size**2 + 1) / 2)
     runs, sitting, pair = (place.ravel() for place in np.indices((SERIES, sittings, of.height)))
-    spread = {"mean": values.mean(2).ravel(), "within": values.var(2, ddof=1).ravel()}
-    places = {"run": runs, "sitting": sitting, "pair": pair}
-    return pl.DataFrame(places | spread).with_columns(count=processes, keys=len(keys))
+    made = {"run": runs, "sitting": sitting, "pair": pair, "lever": ((size - 1) / spread)[pair]}
+    made["speed"] = (rng.normal(size=(SERIES, sittings, 1)) * of["speed"].to_numpy()).ravel()
+    for name, within, values in (
+        ("mean", "within", mine - its),
+        ("apart", "within_apart", (size * mine - its) / spread),
+    ):
+        made |= {name: values.mean(2).ravel(), within: values.var(2, ddof=1).ravel()}
+    return pl.DataFrame(made).with_columns(count=processes, keys=len(keys))
 
 
 def _of_keys(of_pairs: np.ndarray, one: np.ndarray, other: np.ndarray, number: int) -> np.ndarray:
@@ -70,33 +84,62 @@ def _of_keys(of_pairs: np.ndarray, one: np.ndarray, other: np.ndarray, number: i
     return np.sqrt(np.bincount(both, squares, number) / np.bincount(both, minlength=number))
 
 
-def _moderated(sittings: pl.DataFrame) -> pl.DataFrame:
-    """The estimates of each run and pair: `interval.moderated`, moderated over the pairs of a pool of a run."""
-    pool = sittings.group_by("run", "pair").agg(pl.col("keys").first(), pl.col("^pool$").first())
+def _moderated(sittings: pl.DataFrame, of: str) -> pl.DataFrame:
+    """The estimates of ratios or of differences apart from speed (`of`) of each run and pair, as `interval.moderated`,
+    over the pairs of a pool of a run; lever (0 of ratios); speed, speed_error, speed_freedom; and plain, the variance
+    between sittings of the whole.
+    """
+    pool = sittings.group_by(BY).agg(pl.col("keys").first(), pl.col("^pool$").first())
     unknown = {name: pl.lit(None, pl.Float64) for name in ("omega2", "d0")}
     pool = pool.with_columns(pool=pl.struct("run", *pool.select("^pool$").columns).rank("dense"), **unknown)
-    found = spreads(sittings, ("run", "pair"))
-    return moderated(found.join(pool, on=["run", "pair"], maintain_order="left"))
+    found = moderated(spreads(sittings, BY).join(pool, on=BY, maintain_order="left"))
+    if of == DIFFERENCES:
+        sittings = sittings.with_columns(mean="apart", within="within_apart")
+        found = moderated(spreads(sittings, BY).join(found.select(*pool.columns), on=BY, maintain_order="left"))
+    lever, speed = pl.col("lever") * (of == DIFFERENCES), pl.col("speed")
+    more = sittings.group_by(BY).agg(
+        lever.first(),
+        speed.mean(),
+        speed_error=speed.std() / pl.len().sqrt(),
+        speed_freedom=pl.len() - 1.0,
+        plain=(pl.col("mean") + lever * speed).var(),
+    )
+    return found.join(more, on=BY, maintain_order="left")
+
+
+def _half(found: pl.DataFrame, confidence: float = CONFIDENCE) -> np.ndarray:
+    """Half the width of each interval."""
+    freedom, error, free, of_speed = (
+        found[name].to_numpy() for name in ("freedom", "error", "speed_freedom", "speed_error")
+    )
+    own, speed = (special.stdtrit(of, (1 + confidence) / 2) for of in (freedom, free))
+    return np.hypot(own * error, found["lever"].to_numpy() * speed * of_speed)
 
 
 def coverage(of: pl.DataFrame, seed: int = 7) -> pl.DataFrame:
     """What simulated series of each study and kind of `components` say: study, kind, sittings, processes, hours, cases,
-    inside (share of the intervals that hold the truth), half (median half width), found_… (share of planted effects
-    that are called slower), wrong (share of these, of any size, that are called faster).
+    inside and inside_added (shares of the intervals of ratios and of differences that hold the truth), half (median
+    half width of the former), found_… (share of planted effects that are called slower), wrong (share of these, of any
+    size, that are called faster).
     """
     rows, rng = [], np.random.default_rng(seed)
     for (study, kind), some in of.group_by("study", "kind", maintain_order=True):
         some = some.sample(min(MOST, some.height), seed=seed)
         for (sittings, processes), (hours, common) in product(DESIGNS, CORRELATED.items()):
-            found = _moderated(series(some, sittings, processes, common, rng))
-            half = special.stdtrit(found["freedom"].to_numpy(), 0.975) * found["error"].to_numpy()
-            mean, limit = found["mean"].to_numpy(), some["limit"].to_numpy()[found["pair"].to_numpy()]
+            made = series(some, sittings, processes, common, rng)
+            found, added = (_moderated(made, what) for what in (RATIOS, DIFFERENCES))
+            mean, half, limit = (
+                found["mean"].to_numpy(),
+                _half(found),
+                some["limit"].to_numpy()[found["pair"].to_numpy()],
+            )
+            off = added.select(pl.col("mean") + pl.col("lever") * pl.col("speed")).to_series().abs().to_numpy()
             planted = {effect: mean + np.log1p(effect) for effect in EFFECTS}
             power = {f"found_{effect:g}": np.mean(at - half > np.log1p(limit)) for effect, at in planted.items()}
             wrong = max(np.mean(at + half < np.log1p(-limit)) for at in planted.values())
             case = {"study": study, "kind": kind, "sittings": sittings, "processes": processes, "hours": hours}
-            numbers = {"cases": found.height, "inside": np.mean(np.abs(mean) <= half), "half": np.median(half)}
-            rows.append(case | numbers | power | {"wrong": wrong})
+            inside = {"inside": np.mean(np.abs(mean) <= half), "inside_added": np.mean(off <= _half(added))}
+            rows.append(case | {"cases": found.height} | inside | {"half": np.median(half)} | power | {"wrong": wrong})
     return pl.DataFrame(rows)
 
 
@@ -104,15 +147,19 @@ def coverage(of: pl.DataFrame, seed: int = 7) -> pl.DataFrame:
 
 
 def held_out(run: Run, seed: int = 7) -> pl.DataFrame:
-    """Sittings of a run predicted from others, by study: study, test (each from the rest, or halves from each other),
-    cases, inside_95, inside_50 (shares inside of such intervals), each with _low and _high, between which the shares of
-    95 % of simulated honest series lie, and score, the mean interval score over that of plain t over sittings: below 1
-    is better (Gneiting and Raftery 2007). No rows for less than three sittings.
+    """Sittings of a run predicted from others, by study: study, of (ratios, or differences), test (each from the rest,
+    or halves from each other), cases, inside_95, inside_50 (shares inside of such intervals), each with _low and _high,
+    between which the shares of 95 % of simulated honest series lie, and score, the mean interval score over that of
+    plain t over sittings: below 1 is better (Gneiting and Raftery 2007). No rows for less than three sittings.
     """
     if len(run.sittings) < 3:
         return pl.DataFrame()
     values = of_processes(run).filter(~pl.col("control"))
-    each = of_sittings(values, "log_ratio", ("study", "kind", *PAIR)).drop_nulls("within")
+    by = ("study", "kind", *PAIR)
+    each, apart = (of_sittings(values, name, by) for name in ("log_ratio", "apart"))
+    more = values.group_by(*by, "sitting").agg(pl.col("speed").mean(), pl.col("lever").first())
+    apart = apart.select(*by, "sitting", apart="mean", within_apart="within")
+    each = each.join(apart, on=[*by, "sitting"]).join(more, on=[*by, "sitting"]).drop_nulls("within")
     known, rng, rows = components(run), np.random.default_rng(seed), []
     for (study,), mine in each.group_by("study", maintain_order=True):
         sittings = mine["sitting"].n_unique()
@@ -124,46 +171,47 @@ def held_out(run: Run, seed: int = 7) -> pl.DataFrame:
             processes = int(mine.filter(kind=kind)["count"].median())
             made = series(some, sittings, processes, 0.0, rng)
             simulated.append(made.with_columns(pair=pl.format("{} {}", pl.lit(kind), "pair"), pool=pl.lit(kind)))
-        honest = dict(_tests(pl.concat(simulated)))
-        for test, found in _tests(mine):
-            row: dict[str, object] = {"study": study, "test": test, "cases": found.height}
+        honest = {(what, test): found for what, test, found in _tests(pl.concat(simulated))}
+        for what, test, found in _tests(mine):
+            row: dict[str, object] = {"study": study, "of": what, "test": test, "cases": found.height}
             for name in ("inside_95", "inside_50"):
-                low, high = np.quantile(honest[test].group_by("run").agg(pl.col(name).mean())[name], [0.025, 0.975])
+                low, high = np.quantile(
+                    honest[what, test].group_by("run").agg(pl.col(name).mean())[name], [0.025, 0.975]
+                )
                 row |= {name: found[name].mean(), f"{name}_low": low, f"{name}_high": high}
             rows.append(row | {"score": found["score"].mean() / found["score_t"].mean()})
     return pl.DataFrame(rows)
 
 
-def _tests(sittings: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The two tests, with a row for each prediction: run, inside_95, inside_50, score, score_t."""
+def _tests(sittings: pl.DataFrame) -> Iterator[tuple[str, str, pl.DataFrame]]:
+    """The two tests of both, with a row for each prediction: run, inside_95, inside_50, score, score_t."""
     numbers = sittings["sitting"].unique().sort().to_list()
     alone = [([one], [other for other in numbers if other != one]) for one in numbers]
-    yield "each from the rest", pl.concat(_predicted(sittings, *case) for case in alone)
-    if len(numbers) >= 4:
-        halves = combinations(numbers, len(numbers) // 2)
-        cases = [(list(half), [one for one in numbers if one not in half]) for half in halves if numbers[0] in half]
-        yield "half from half", pl.concat(_predicted(sittings, *case) for case in cases)
+    halves = combinations(numbers, len(numbers) // 2) if len(numbers) >= 4 else ()
+    cases = [(list(half), [one for one in numbers if one not in half]) for half in halves if numbers[0] in half]
+    for of, (test, parts) in product((RATIOS, DIFFERENCES), (("each from the rest", alone), ("half from half", cases))):
+        if parts:
+            yield of, test, pl.concat(_predicted(sittings, some, others, of) for some, others in parts)
 
 
-def _predicted(sittings: pl.DataFrame, some: Sequence[int], others: Sequence[int]) -> pl.DataFrame:
+def _predicted(sittings: pl.DataFrame, some: Sequence[int], others: Sequence[int], of: str) -> pl.DataFrame:
     """Whether the mean of `some` is where `others` say (Welch). A single sitting takes its variance from the others."""
-    mine, theirs = (sittings.filter(pl.col("sitting").is_in(numbers)) for numbers in (some, others))
-    found = _moderated(theirs)
-    own = _moderated(mine) if len(some) > 1 else spreads(mine, ("run", "pair"))
-    both = found.join(own, on=["run", "pair"], suffix="_own")
-    mean, error, free, s2 = (both[name].to_numpy() for name in ("mean", "error", "freedom", "s2"))
-    number = both["sittings"].to_numpy()
-    far = np.abs(mean - both["mean_own"].to_numpy())
-    if len(some) > 1:
-        error_own, free_own = both["error_own"].to_numpy(), both["freedom_own"].to_numpy()
-        reach = np.sqrt(error**2 + error_own**2)
-        free = reach**4 / (error**4 / free + error_own**4 / free_own)
-    else:
-        reach = error * np.sqrt(1 + number)
-    half = special.stdtrit(free, 0.975) * reach
-    half_of_t = special.stdtrit(number - 1, 0.975) * np.sqrt(s2 * (1 / number + 1 / len(some)))
-    inside = {"inside_95": far <= half, "inside_50": far <= special.stdtrit(free, 0.75) * reach}
+    mine, theirs = (_moderated(sittings.filter(pl.col("sitting").is_in(part)), of) for part in (some, others))
+    both = theirs.join(mine, on=BY, suffix="_own")
+    for name in ("", "speed_"):
+        error, free, own, own_free = (
+            pl.col(f"{name}{column}{whose}") for whose in ("", "_own") for column in ("error", "freedom")
+        )
+        reach = (error**2 + own**2).sqrt()
+        welch = (reach**4 / (error**4 / free + own**4 / own_free)).fill_nan(1.0)
+        alone = {f"{name}error": error * math.sqrt(1 + len(others)), f"{name}freedom": free}
+        both = both.with_columns(**(alone if len(some) == 1 else {f"{name}error": reach, f"{name}freedom": welch}))
+    off = pl.col("mean") - pl.col("mean_own") + pl.col("lever") * (pl.col("speed") - pl.col("speed_own"))
+    far = both.select(off.abs()).to_series().to_numpy()
+    half = _half(both)
+    half_of_t = quantile(len(others) - 1) * np.sqrt(both["plain"].to_numpy() * (1 / len(others) + 1 / len(some)))
+    inside = {"inside_95": far <= half, "inside_50": far <= _half(both, 0.5)}
     # The interval score of 95 %: the width, and forty times what is missed.
-    of = {"score": half, "score_t": half_of_t}
-    scores = {name: 2 * width + 40 * np.maximum(0, far - width) for name, width in of.items()}
+    of_both = {"score": half, "score_t": half_of_t}
+    scores = {name: 2 * width + 40 * np.maximum(0, far - width) for name, width in of_both.items()}
     return pl.DataFrame({"run": both["run"]} | inside | scores)
