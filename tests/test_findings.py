@@ -300,6 +300,13 @@ def test_a_ratio_to_a_published_one_is_divided_wherever_it_is_shown(judge):
     assert shown_one.value == reported.weighed.effect == pytest.approx(judge(one).weighed.effect / (90.724 / 24.548))
 
 
+def test_what_is_more_added_is_the_difference_of_what_both_rows_say(judge):
+    one, other = (pair("zero-cost", name, "manual", OFF) for name in ("box", "nonbox"))
+    (more_of_one,), *rows = (judge.effects(of) for of in (ac.more_added(one, other), one.added, other.added))
+    assert more_of_one.value == pytest.approx(rows[0][0].value - rows[1][0].value)
+    assert more_of_one.low < more_of_one.value < more_of_one.high
+
+
 def test_every_value_of_a_unit_of_work_is_divided_by_its_number(judge):
     """Totals of an iteration would be 256 times as large."""
     run = judge.run

@@ -57,6 +57,14 @@ def test_the_table_covers_hours_that_one_sitting_does_not_know(three, tmp_path):
     assert "neither another build nor another hour" in covers(load_run(make_run(tmp_path / "plain", **HOW)))
 
 
+def test_what_takes_300_times_as_long_widens_no_other_difference(tmp_path):
+    series = made(tmp_path, truth={("nonbox", OFF): 1.02, ("box", OFF): 300.0}, between=0.02, hour=0.01)
+    row = table.make(load_run(series[0])).frame.filter(variant="nonbox", baseline_variant="manual").row(0, named=True)
+    base = row["added_ns"] / (row["ratio"] - 1)
+    assert row["added_high"] - row["added_low"] == pytest.approx((row["high"] - row["low"]) * base, rel=0.1)
+    assert (row["added_low"] > 0) == (row["low"] > 1)
+
+
 def test_one_sitting_takes_the_hours_of_the_reference_on_its_machine_and_on_no_other(tmp_path, monkeypatch):
     root, runs = tmp_path / "runs", {}
     monkeypatch.setenv("ASYNC_COST_RUNS", str(root))
@@ -75,8 +83,10 @@ def test_one_sitting_takes_the_hours_of_the_reference_on_its_machine_and_on_no_o
         table.make(load_run(later))
     for name in ("omega2", "d0"):
         assert runs["made-up"][name].equals(known[name])
-    one, other = (runs[machine].filter(variant="box")["high"][0] for machine in ("made-up", "elsewhere"))
-    assert one > other
+    assert runs["made-up"]["speed2"].equals(known["speed2"]) and runs["elsewhere"]["speed2"].is_null().all()
+    for name in ("high", "added_high", "speed"):
+        one, other = (runs[machine].filter(variant="box")[name][0] for machine in ("made-up", "elsewhere"))
+        assert one > other, name
 
 
 def test_a_series_is_one_run_among_many_and_is_contributed_whole(three, tmp_path):

@@ -1,7 +1,7 @@
 """What a unit of work takes more: a sum of times, each with a factor, such as 1 and -1 of key and baseline.
 
-Its value is the time of the last place, the baseline, and the ratios of the others to it. So a difference has the sign
-that the ratio has, and a few slow processes decide it as little.
+Its value is made of the time of each second place, a baseline, and the ratio of the place before to it. So a difference
+has the sign that the ratio has, and a few slow processes decide it as little.
 
 Its error has two parts, on the scale of logarithms as those of ratios. The machine is slower in one hour than in
 another, for all keys of a study: this multiplies a difference, and moves no ratio. How well this `speed` is known, the
@@ -35,15 +35,16 @@ def apart(rounds: pl.DataFrame, factors: Sequence[float], by: Sequence[str]) -> 
     moves times as it moves a ratio by one), and apart, the sum in this round apart from speed, in spreads. All
     but the last are the same in all rounds.
     """
-    *others, base = (pl.col(f"place{number}").log() for number in range(len(factors)))
-    for number, log in enumerate([*(other - base for other in others), base]):
-        middle = centres(rounds.with_columns(log.alias(f"middle{number}")), f"middle{number}", by)
-        rounds = rounds.join(middle, on=by, how="left", maintain_order="left")
-    at_base = pl.col(f"middle{len(others)}")
-    logs = [*(at_base + pl.col(f"middle{number}") for number in range(len(others))), at_base]
-    sizes = [factor * log.exp() for factor, log in zip(factors, logs, strict=True)]
+    logs = [pl.col(f"place{number}").log() for number in range(len(factors))]
+    sizes = []
+    for number in range(0, len(factors), 2):
+        ratio, base = f"ratio{number}", f"base{number}"
+        rounds = rounds.with_columns((logs[number] - logs[number + 1]).alias(ratio), logs[number + 1].alias(base))
+        for name in (ratio, base):
+            rounds = rounds.drop(name).join(centres(rounds, name, by), on=by, how="left", maintain_order="left")
+        sizes += [(pl.col(ratio) + pl.col(base)).exp() * factors[number], pl.col(base).exp() * factors[number + 1]]
     plus, minus = (pl.sum_horizontal((sign * size).clip(0.0) for size in sizes) for sign in (1, -1))
-    moved = pl.sum_horizontal(size * log for size, log in zip(sizes, [*others, base], strict=True))
+    moved = pl.sum_horizontal(size * log for size, log in zip(sizes, logs, strict=True))
     spread = (pl.sum_horizontal(size**2 for size in sizes) / 2).sqrt()
     rounds = rounds.with_columns(value=plus - minus, larger=pl.max_horizontal(plus, minus), spread=spread)
     return rounds.with_columns(apart=(moved - pl.col("value") * pl.col("speed")) / pl.col("spread"))
