@@ -142,7 +142,6 @@ def test_a_word_fits_its_quantity():
         (FREE.added, over(200), HOLDS, None),
         (ratio_of_ratios(CALLS, FREE), less, HOLDS, None),
         (more_added(CALLS, FREE), more, NOT, "the reverse"),
-        (FREE.break_even(0.01), under(30), HOLDS, None),
         (DESIGNS.ratio, all_of(slower), HOLDS, None),
         (DESIGNS.ratio, all_of(over(3.95)), NOT, "a smaller effect"),
         (DESIGNS.ratio, most_of(over(3.95)), HOLDS, None),
@@ -286,10 +285,10 @@ def test_a_definition_survives_the_notebook_that_holds_it():
 
 
 def test_values_have_their_units_and_link_to_where_they_come_from(judge):
-    one = said(FREE.ratio, slower, show=[FREE.added, FREE.counted("instructions").added, FREE.break_even(0.05)])
+    one = said(FREE.ratio, slower, show=[FREE.added, FREE.counted("instructions").added])
     text = shown.markdown(judge(one)).replace(words.NBSP, " ")
     assert "](#note-" in text and "ns](#note-" in text
-    assert " more a request" in text and "instructions more a request" in text and "until it costs 5 %" in text
+    assert " more a request" in text and "instructions more a request" in text
     assert 'title="holds from 1.01' in shown.html(judge(one))
 
 
@@ -335,8 +334,24 @@ def test_both_sides_are_for_one_unit_of_their_own_work(tmp_path):
     effects = Judge(run).effects
     assert effects(both.metric("cpu_ns").ratio)[0].value == pytest.approx(1, rel=0.02)
     assert abs(effects(both.metric("cpu_ns").added)[0].value) < 10
-    # Nothing is added: less than no work.
-    assert effects(both.break_even(0.5))[0].value == pytest.approx(-0.1, abs=0.05)
+
+
+def test_a_break_even_lies_between_measured_loads_and_knows_that_what_is_added_grows(tmp_path):
+    """Async adds 100, 120 and 140 ns at 0, 1 and 10 µs of own work: 5 % are 118 ns of 2.36 µs, not 100 ns of 2."""
+    loads = {f"work={work}": (work + 100.0, work + 200.0 + more) for work, more in ((0, 0), (1000, 20), (10_000, 40))}
+    keys = [(("s", "async", load), ("s", "loop", load)) for load in loads]
+    times = {
+        key: ns for pair, two in zip(keys, loads.values(), strict=True) for key, ns in zip(pair, two[::-1], strict=True)
+    }
+    study = Study(times, baseline="loop", comparisons=[(*two, "") for two in keys], controls=["loop"])
+    run = load_run(make_run(tmp_path, None, others={"s": study}, rounds=60, noise=0.002, episodes=12))
+    pairs_ = Pairs(tuple(Pair("s", *two, "request") for two in keys))
+    (found,) = Judge(run).effects(pairs_.break_even(0.05))
+    true = 1000 + 9000 * (120 - 55) / (120 - 55 - 140 + 505)
+    assert found.value == pytest.approx(true / 1000, rel=0.05) and found.low < true / 1000 < found.high
+    assert "no load between those measured" in Judge(run).effects(pairs_.break_even(0.001))[0].missing
+    with pytest.raises(LookupError, match="there is one"):
+        Pairs(pairs_.each[:1]).break_even(0.05)
 
 
 @pytest.mark.parametrize("of", [all_of(slower), most_of(slower), none_of(faster)])

@@ -112,13 +112,6 @@ class Pair:
         """The same two sides by a metric of the samples, such as cpu_ns: of each, the median of a round."""
         return replace(self, quantity="metric", counter=metric, per=per)
 
-    def break_even(self, share: float) -> Quantity:
-        """Microseconds of other work in each unit of work from which on the first side takes less than `share` more
-        time than its baseline, if what it adds stays the same.
-        """
-        noun = f"of other work {self._each} until it costs {exact_percent(share)} (calculated)"
-        return replace(self._made("break-even", "us", noun), share=share)
-
     @property
     def cases(self) -> tuple[Case, ...]:
         """The one case of the pair."""
@@ -176,6 +169,18 @@ class Pairs:
     def added(self) -> Quantity:
         """What each adds to a unit of work."""
         return self._together([pair.added for pair in self.each])
+
+    def break_even(self, share: float) -> Quantity:
+        """Microseconds of own work in each unit of work from which on the first side takes less than `share` more time
+        than its baseline, interpolated between these pairs: one comparison at several loads, that without own work
+        first. Raises LookupError for a single load, since what is added may grow with the work.
+        """
+        if len(self.each) < 2:
+            raise LookupError("a break-even lies between measured loads, and there is one")
+        first = self.each[0]
+        noun = f"of own work {first._each} until it costs {exact_percent(share)}"
+        made = replace(first._made("break-even", "us", noun), share=share)
+        return replace(made, cases=(tuple(place for one in self.each for place in one.cases[0]),))
 
     def counted(self, counter: str) -> Quantity:
         """The ratio of each by an exact count."""

@@ -23,7 +23,7 @@ from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.trials import ALONE, lowest, trial_values
 
 #: How many places the operands of an operation take. Operands of the same place are added up.
-PLACES = {"value": 1} | dict.fromkeys(("ratio", "difference", "break-even"), 2)
+PLACES = {"value": 1} | dict.fromkeys(("ratio", "difference"), 2)
 PLACES |= dict.fromkeys(("ratio of ratios", "difference of differences"), 4)
 #: Nanoseconds in a unit of time.
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -59,8 +59,8 @@ class Measure:
     metric), in `unit`; differences are divided by the counter `per`.
 
     `break-even` is the work of its own that both sides must do besides so that the first takes the `share` of the
-    second's time more, if what it adds stays the same. `scales` are what the ratios of the cases are divided by, such
-    as the ratios of a document; none divides by 1.
+    second's time more, between the loads of a case: two places for each, the first without own work. `scales` are what
+    the ratios of the cases are divided by, such as the ratios of a document; none divides by 1.
     """
 
     operation: str
@@ -323,9 +323,11 @@ def _derived(measure: Measure, case: Case, values: Values) -> Effect:
     if not interval.enough(rounds.height, rounds["episode"].n_unique()):
         about["doubt"] = about["doubt"] or "too few rounds"
     found = _combined(measure, case, values, rows, rounds)
+    if found.missing:
+        return found
     if not metric and rows and all(row["kind"] == ALONE for row in rows) and found.freedom < interval.RANKS:
         quiet = _combined(measure, case, values, rows, _aligned(measure, case, values, values.lowest))
-        about["undisturbed"] = quiet.value, quiet.low, quiet.high
+        about["undisturbed"] = None if quiet.missing else (quiet.value, quiet.low, quiet.high)
     return replace(found, **about)
 
 
@@ -337,18 +339,24 @@ def _combined(measure: Measure, case: Case, values: Values, rows: list[dict], ro
         rounds = rounds.with_columns(*faster, speed=-pl.col("speed"))
     rounds = rounds.with_columns(pl.col(places) / _unit(measure, case, values), of=0, unsure=values.unsure)
     factors = (1.0, -1.0, -1.0, 1.0)[: len(places)]
-    if measure.share:
-        factors = (1 / measure.share, -1 / measure.share - 1)
-    metric = measure.quantity == "metric"
+    metric, crossing = measure.quantity == "metric", measure.operation == "break-even"
     # Ratios are estimated as logarithms, as those of the table are, and times by themselves as those of the price list.
     of_time = measure.operation == "value" and not metric
-    logs = measure.in_ratios or of_time
+    logs = measure.in_ratios or of_time or crossing
+    lever, crossings = 1.0, rounds
+    if crossing:
+        crossed = _crossing(rounds, measure.share or 0.0)
+        if isinstance(crossed, str):
+            return Effect(missing=crossed)
+        crossings, lever = crossed
     known = [(row["omega2"], row["d0"]) for row in rows if row["omega2"] is not None]
     hours = values.hours if of_time else {}
     if known and not of_time and not metric:
-        omega2 = max(one for one, _ in known) * (len(places) / 2 if logs else 1)
+        omega2 = max(one for one, _ in known) * (len(places) / 2 if measure.in_ratios else lever**2)
         hours = {"omega2": omega2, "d0": min(one for _, one in known)}
-    if logs or metric:
+    if crossing:
+        found = interval.estimates(crossings.with_columns(of=0), "value", ("of",), **hours).row(0, named=True)
+    elif logs or metric:
         each = (pl.col(name).log() if logs else pl.col(name) for name in places)
         value = pl.sum_horizontal(factor * one for factor, one in zip(factors, each, strict=True))
         found = interval.estimates(rounds.with_columns(value=value), "value", ("of",), **hours).row(0, named=True)
@@ -358,14 +366,49 @@ def _combined(measure: Measure, case: Case, values: Values, rows: list[dict], ro
     # larger of its sides.
     sides = rounds.select(pl.col(places).median()).row(0)
     larger = [1.0 if logs else max(sides[at : at + 2]) for at in range(0, len(sides), 2)]
-    fixed = max((row["bias"] or 0.0 for row in rows), default=0.0) * math.hypot(*larger) / (measure.share or 1.0)
-    fixed *= found["quantile"]
+    larger = [lever] if crossing else larger
+    fixed = found["quantile"] * max((row["bias"] or 0.0 for row in rows), default=0.0) * math.hypot(*larger)
     low, high = interval.widened(found["value"], found["low"], found["high"], fixed)
     about = {"freedom": found["freedom"], "sittings": found["sittings"], "covers_hours": found["omega2"] is not None}
-    about["fixed"] = fixed * math.exp(found["value"]) if of_time else fixed
+    about["fixed"] = fixed if measure.in_ratios or not logs else fixed * math.exp(found["value"])
     if logs:
         return Effect(*(math.exp(one) for one in (found["value"], low, high)), **about)
     return Effect(found["value"], low, high, sides[-1], **about)
+
+
+def _crossing(rounds: pl.DataFrame, share: float) -> tuple[pl.DataFrame, float] | str:
+    """The own work, in the unit of the times, at which the first of two places takes the `share` of the second's time
+    more: of each process (sitting, episode, round) `value`, its logarithm; and by how much that moves if a ratio moves
+    by one; or why there is none, in plain text.
+
+    Each two places are a load, the first one without own work; the work of a load is what its second place takes more
+    than that of the first load. Between the two loads around the crossing, what the first place takes beyond the share
+    changes evenly, so the interval knows how what it adds grows with the work. A process moves the crossing as far as
+    its ratios at both loads do (the delta method).
+    """
+    places = [name for name in rounds.columns if name.startswith("place")]
+    loads = dict(enumerate(zip(places[::2], places[1::2], strict=True)))
+    ratios = {f"ratio{at}": (pl.col(one) / pl.col(loop)).log() for at, (one, loop) in loads.items()}
+    times = {f"time{at}": pl.col(loop).log() for at, (_, loop) in loads.items()}
+    medians = pl.col(*ratios, *times).median()
+    by_process = rounds.with_columns(**ratios, **times).group_by("sitting", "episode", maintain_order=True)
+    processes = by_process.agg(medians).with_columns(round="episode")
+    mean = processes.select(pl.col(*ratios, *times).mean().exp()).row(0, named=True)
+    beyond = [mean[f"time{at}"] * (mean[f"ratio{at}"] - 1 - share) for at in loads]
+    at = next((at for at in range(len(loads) - 1) if beyond[at] > 0 >= beyond[at + 1]), None)
+    if at is None:
+        return f"it costs {words.exact_percent(share)} at no load between those measured"
+    part = beyond[at] / (beyond[at] - beyond[at + 1])
+    start, end = mean[f"time{at}"], mean[f"time{at + 1}"]
+    time = start + part * (end - start)
+    work = time - mean["time0"]
+    lever = (end - start) / (beyond[at] - beyond[at + 1]) / work
+    moved = [
+        weight * mean[f"time{load}"] * mean[f"ratio{load}"] * (pl.col(f"ratio{load}") - math.log(mean[f"ratio{load}"]))
+        for load, weight in ((at, 1 - part), (at + 1, part))
+    ]
+    values = processes.select("sitting", "episode", "round", value=math.log(work) + lever * (moved[0] + moved[1]))
+    return values, lever * (1 + share) * time
 
 
 def _unit(measure: Measure, case: Case, values: Values) -> float:
