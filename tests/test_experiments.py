@@ -83,8 +83,6 @@ def found(page, tmp_path_factory) -> dict:
         parts += [controls("short trials", n), controls("long trials", n, 1.02), estimated("Criterion", n, 1 + 0.1 * n)]
     for n, p in np.ndindex(3, 4):
         parts.append(trials("layout", f"order {n}", p, factor={"box": 1.05} if n == 2 else None, seed=n))
-    parts += [trials("kernel", "native", 0), trials("kernel", "notebook", 0, seed=1)]
-    parts.append(trials("kernel", "debug notebook", 0, seed=2, factor={"manual": 2.4, "nonbox": 2.0, "box": 2.0}))
     made = experiments.write(record(), pl.concat(parts), tmp_path_factory.mktemp("results"))
     return page(made)
 
@@ -135,16 +133,9 @@ def test_an_order_of_linking_that_matters_is_told_from_noise(found):
     assert not nonbox["apart"] and nonbox["moved"] < 0.02
 
 
-def test_a_kernel_that_departs_from_the_native_program_is_seen(found):
-    assert not of(found, "departures", how="notebook")["apart"].any()
-    debug = of(found, "departures", how="debug notebook")
-    assert debug["apart"].all()
-    assert debug["ratio"].to_list() == pytest.approx([2 / 2.4, 2 / 2.4], rel=0.02)
-
-
 def test_what_was_not_measured_is_empty_everywhere(page):
     nothing = page("none")
-    for name in ("orders", "methods", "departures", "predicted"):
+    for name in ("orders", "methods", "predicted"):
         assert nothing[name].is_empty(), name
 
 
@@ -194,23 +185,14 @@ def test_estimates_are_read_from_what_criterion_prints():
         experiments.estimates("identical Criterion", "Benchmarking", 0)
 
 
-def test_the_copies_of_the_notebook_differ_in_their_settings_alone():
-    plain, debug = (experiments.notebook(7, 3, like_bench) for like_bench in (True, False))
-    both = [(one.source, other.source) for one, other in zip(plain.cells, debug.cells, strict=True)]
-    ((one, other),) = (pair for pair in both if pair[0] != pair[1])
-    assert "CARGO_PROFILE_DEV_OPT_LEVEL=3" in one and "build_env" not in other
-    assert other.splitlines() == [line for line in one.splitlines() if not line.startswith(":build_env")]
-    assert any("rounds: 7, episodes: 3" in cell.source for cell in plain.cells)
-
-
 def test_what_is_recorded_of_a_failure_names_no_folder():
     made = {"skipped": {}}
     message = "cargo exited with 1:\n/elsewhere/x/measure.ipynb: `/elsewhere/y.rs` is not ../there"
-    experiments.leave_out(made, "kernel", experiments.Unable(message))
-    assert made["skipped"]["kernel"] == "measure.ipynb: `y.rs` is not ../there"
+    experiments.leave_out(made, "layout", experiments.Unable(message))
+    assert made["skipped"]["layout"] == "measure.ipynb: `y.rs` is not ../there"
 
 
-def test_a_tiny_measurement_without_the_kernel_is_whole(tmp_path, monkeypatch, page):
+def test_a_tiny_measurement_is_whole(tmp_path, monkeypatch, page):
     def far():
         raise experiments.Unable("350 MB of sources for one experiment")
 

@@ -16,7 +16,7 @@ from IPython.display import Markdown, display
 
 from async_cost import words
 from async_cost.findings import finding
-from async_cost.findings.definitions import limits_of_today, row_of
+from async_cost.findings.definitions import definitions, limits_of_today, row_of
 from async_cost.findings.finding import Finding, Judge
 from async_cost.findings.operands import Pair, Pairs, Quantity
 from async_cost.findings.prices import prices
@@ -153,6 +153,11 @@ class Reading:
         """What the records say about disturbances, failures and gaps, and what was found out since: study, remark."""
         rows = [(study, remark) for study in self.studies for remark in remarks(self.run, study)]
         return pl.DataFrame(rows, schema={"study": pl.String, "remark": pl.String}, orient="row")
+
+    @property
+    def definitions(self) -> pl.DataFrame:
+        """How findings are defined: data/findings.csv."""
+        return definitions()
 
     def samples(self, study: str) -> pl.DataFrame:
         """The raw samples of a study: KEY, round, position, sample, iterations, elapsed_ns, episode (the process)."""

@@ -183,6 +183,13 @@ def held_out(run: Run, seed: int = 7) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
+def chance_of(good: int, tests: int) -> float:
+    """The chance that so few tests, or fewer, are in the range of honest runs, if each is with `CONFIDENCE`, whatever
+    the others are.
+    """
+    return float(special.bdtr(good, tests, CONFIDENCE))
+
+
 def _tests(sittings: pl.DataFrame) -> Iterator[tuple[str, str, pl.DataFrame]]:
     """The two tests of both, with a row for each prediction: run, inside_95, inside_50, score, score_t."""
     numbers = sittings["sitting"].unique().sort().to_list()

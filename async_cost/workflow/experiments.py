@@ -5,12 +5,13 @@
 - coverage, a simulation: what the estimator says of series whose truth is known, made of the components that the
   reference run shows (`statistics/coverage.py`). Its table is data/experiments/coverage.csv.
 - shapes: what each shape of a call costs the compiler (`workflow/shapes.py`), in data/experiments/shapes.csv.
+- cells: ratios from the cells of notebooks beside those of `cargo bench` (`workflow/cells.py`), in
+  data/experiments/cells.csv; it needs the Rust kernel.
 - identical: one function compared with itself, for the same time by interleaved rounds, by Criterion and tango-bench.
 - layout: the same object code of zero-cost, its functions put in another order by the linker each time.
-- kernel: all of zero-cost natively, from the notebook, and from one without the settings of its first cell.
 
-The last three make one table of trials and a record of its origin (data/README.md), from which the notebook on trust
-computes. What a machine cannot do (no kernel, another linker) is left out, and the record says why.
+The last two make one table of trials and a record of its origin (data/README.md), from which the notebook on trust
+computes. What a machine cannot do (another linker) is left out, and the record says why.
 """
 
 import argparse
@@ -19,7 +20,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-import nbformat
 import polars as pl
 
 from async_cost.errors import DataError
@@ -42,7 +41,7 @@ from async_cost.runs.schemas import TimeRows, TrialRows
 from async_cost.statistics import coverage
 from async_cost.statistics.trials import trial_times
 from async_cost.words import CONTROL
-from async_cost.workflow import layouts, shapes, toolchain
+from async_cost.workflow import cells, layouts, shapes
 from async_cost.workflow.steps import CARGO_ENV
 from async_cost.workflow.toolchain import ROOT
 
@@ -52,7 +51,6 @@ FOLDER = Path("data/experiments")
 SCHEMA_VERSION = 2
 COLUMNS = {name: column.dtype for name, column in TrialRows.columns().items() if name != "line"}
 STUDY = "zero-cost"
-NOTEBOOK = ROOT / "notebooks" / STUDY / "measure.ipynb"
 TANGO = ROOT / "rust-kernels" / "tango" / "Cargo.toml"
 #: The function that is measured against itself.
 BASELINE = "manual"
@@ -74,13 +72,10 @@ class Sizes(NamedTuple):
     layouts: int = 5
     passes: int = 8
     layout_rounds: int = 100
-    #: Rounds and processes of the whole study in each way of compiling it.
-    kernel_rounds: int = 160
-    kernel_episodes: int = 8
 
 
 #: So little that it only shows that everything works.
-TINY = Sizes(windows=2, window_ms=40, layouts=2, passes=1, layout_rounds=3, kernel_rounds=2, kernel_episodes=2)
+TINY = Sizes(windows=2, window_ms=40, layouts=2, passes=1, layout_rounds=3)
 
 
 class Unable(Exception):
@@ -206,50 +201,7 @@ def _layout(record: dict[str, Any], sizes: Sizes, scratch: Path) -> Iterator[pl.
                 yield _rounds(record, f"layout order {order}", command, number)
 
 
-def _kernel(record: dict[str, Any], sizes: Sizes, scratch: Path) -> Iterator[pl.DataFrame]:
-    """The same study, compiled in three ways."""
-    program = _build(scratch / "native")
-    print("  native")
-    command = [program, "whole", sizes.kernel_rounds, sizes.kernel_episodes]
-    yield _rounds(record, "kernel native", command)
-    if not toolchain.KERNEL.exists():
-        raise Unable("there is no Rust kernel: `make setup` installs it")
-    for setting, like_bench in (("notebook", True), ("debug notebook", False)):
-        print(f"  {setting}")
-        # The folder's name is that of the kernel's build folder: a copy shares that of its notebook.
-        room = scratch / (STUDY if like_bench else f"{STUDY}-debug")
-        room.mkdir()
-        nbformat.write(notebook(sizes.kernel_rounds, sizes.kernel_episodes, like_bench), room / "measure.ipynb")
-        command = [sys.executable, "-m", "async_cost.workflow.execute", room / "measure.ipynb", room / "executed.ipynb"]
-        yield _rounds(record, f"kernel {setting}", command)
-
-
-EXPERIMENTS = {"identical": _identical, "layout": _layout, "kernel": _kernel}
-
-
-def notebook(rounds: int, processes: int, like_bench: bool) -> nbformat.NotebookNode:
-    """The measuring notebook with this many rounds, in so many processes, of the profile `test`, which may be measured
-    whatever the build.
-
-    Without `like_bench`, its cells are compiled like those of a stock kernel. Raises ValueError if the notebook no
-    longer has the lines that should be replaced.
-    """
-    content = nbformat.read(NOTEBOOK, as_version=4)
-    code = [cell for cell in content.cells if cell.cell_type == "code"]
-    given = f'name: "test".to_owned(), rounds: {rounds}, episodes: {processes}'
-    profile = f"harness::Profile {{ {given}, ..harness::Profile::standard() }}"
-    changes = {
-        r"harness::Profile::from_env\(\)\.unwrap_or_else\([\w:]+\)": profile,
-        r"\.\./\.\./rust-kernels": str(ROOT / "rust-kernels"),
-    }
-    if not like_bench:
-        changes[r"(:build_env CARGO_\w+=\w+\n)+"] = ""
-    for pattern, instead in changes.items():
-        if not any(re.search(pattern, cell.source) for cell in code):
-            raise ValueError(f"{NOTEBOOK.name} has no {pattern}")
-        for cell in code:
-            cell.source = re.sub(pattern, lambda _, text=instead: text, cell.source)
-    return content
+EXPERIMENTS = {"identical": _identical, "layout": _layout}
 
 
 def _rounds(record: dict[str, Any], name: str, command: list[object], repeat: int = 0) -> pl.DataFrame:
@@ -337,6 +289,7 @@ def _now() -> str:
 TABLES = {
     "coverage": (lambda: coverage.coverage(coverage.components(reference_run())), 4),
     "shapes": (shapes.measure, 1),
+    "cells": (cells.compare, 4),
 }
 
 

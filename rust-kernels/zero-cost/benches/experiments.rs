@@ -1,14 +1,13 @@
-//! Measures the measuring, for the page on trust. `python -m async_cost.workflow.experiments` starts it, in one of four
+//! Measures the measuring, for the page on trust. `python -m async_cost.workflow.experiments` starts it, in one of three
 //! modes:
 //!
 //! ```text
-//! experiments whole ROUNDS EPISODES                      the whole study, in interleaved rounds and so many processes
 //! experiments interleaved ROUNDS                         five of its variants, in interleaved rounds
 //! experiments twins ROUNDS WARM_UP_US TRIAL_US SAMPLES   the baseline and itself, in interleaved rounds with trials of this length
 //! experiments sequential WARM_UP_MS TIME_MS              the baseline and itself, one after the other, by `harness::criterion`
 //! ```
 //!
-//! The first three write a run into the folder that `ASYNC_COST_PARTIAL` names, with the profile `test`, so that nobody
+//! The first two write a run into the folder that `ASYNC_COST_PARTIAL` names, with the profile `test`, so that nobody
 //! takes it for a run of the study. The last one prints one line for each variant: its name, a tab, and the nanoseconds
 //! that Criterion estimates.
 
@@ -32,10 +31,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["whole", rounds, episodes] => {
-            let profile = Profile { episodes: episodes.parse()?, ..profile(rounds.parse()?) };
-            zero_cost::study()?.measure(&profile).map(drop)?
-        }
         ["interleaved", rounds] => {
             study_of(&FEW, Study::new("zero-cost")).measure(&profile(rounds.parse()?)).map(drop)?
         }

@@ -51,7 +51,19 @@ fn print(study: &Study, to: impl Write) -> Result<(), Error> {
 
 fn record<'a>(study: &'a str, comparison: &'a Comparison, limit: &'a str) -> [&'a str; 11] {
     let Comparison { key: k, baseline: b, group, change, unit } = comparison;
-    [study, &k.bench, &k.variant, &k.parameter, &b.bench, &b.variant, &b.parameter, group, limit, change, unit]
+    [
+        study,
+        &k.bench,
+        &k.variant,
+        &k.parameter,
+        &b.bench,
+        &b.variant,
+        &b.parameter,
+        group,
+        limit,
+        change,
+        unit,
+    ]
 }
 
 #[cfg(test)]
