@@ -19,7 +19,7 @@ VERDICTS = dict.fromkeys(("run", "claim", "study", "verdict"), pl.String)
 #: The verdicts that a page counts.
 COUNTED = (Outcome.HOLDS, Outcome.DOES_NOT_HOLD, Outcome.UNDECIDED)
 #: A verdict also depends on the claims and on the code that judges them.
-CODE = code_of("literature", "machines")
+CODE = code_of("literature", "findings", "machines")
 
 
 def on_machines(many: ManyRuns) -> pl.DataFrame:

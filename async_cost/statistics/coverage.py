@@ -159,7 +159,9 @@ def held_out(run: Run, seed: int = 7) -> pl.DataFrame:
     each, apart = (of_sittings(values, name, by) for name in ("log_ratio", "apart"))
     more = values.group_by(*by, "sitting").agg(pl.col("speed").mean(), pl.col("lever").first())
     apart = apart.select(*by, "sitting", apart="mean", within_apart="within")
-    each = each.join(apart, on=[*by, "sitting"]).join(more, on=[*by, "sitting"]).drop_nulls("within")
+    for some in (apart, more):  # the order of sittings is that of `spreads`
+        each = each.join(some, on=[*by, "sitting"], maintain_order="left")
+    each = each.drop_nulls("within")
     known, rng, rows = components(run), np.random.default_rng(seed), []
     for (study,), mine in each.group_by("study", maintain_order=True):
         sittings = mine["sitting"].n_unique()
@@ -204,7 +206,7 @@ def _tests(sittings: pl.DataFrame) -> Iterator[tuple[str, str, pl.DataFrame]]:
 def _predicted(sittings: pl.DataFrame, some: Sequence[int], others: Sequence[int], of: str) -> pl.DataFrame:
     """Whether the mean of `some` is where `others` say (Welch). A single sitting takes its variance from the others."""
     mine, theirs = (_moderated(sittings.filter(pl.col("sitting").is_in(part)), of) for part in (some, others))
-    both = theirs.join(mine, on=BY, suffix="_own")
+    both = theirs.join(mine, on=BY, suffix="_own", maintain_order="left")
     for name in ("", "speed_"):
         error, free, own, own_free = (
             pl.col(f"{name}{column}{whose}") for whose in ("", "_own") for column in ("error", "freedom")

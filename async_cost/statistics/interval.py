@@ -224,7 +224,7 @@ def estimates(
 def centres(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.DataFrame:
     """The `value` of `estimates` without its interval: by..., value."""
     found = of_sittings(frame, value, by).group_by(by).agg(pl.col("mean").mean(), episodes=pl.col("count").sum())
-    found = found.join(frame.group_by(by).agg(pl.col(value).median()), on=by)
+    found = found.join(frame.group_by(by).agg(pl.col(value).median()), on=by, maintain_order="left")
     return found.select(*by, pl.when(pl.col("episodes") >= LEAST_EPISODES).then("mean").otherwise(value).alias(value))
 
 

@@ -148,7 +148,7 @@ def _paired(run: Run, study: str, first: int) -> tuple[pl.DataFrame, ...]:
     low = paired(lowest(trials), declared.filter(kind=ALONE), units, BY)
     speed = speeds(trials)
     rounds = paired(trials, declared, units, BY).filter(several).join(speed, on=PLACE, maintain_order="left")
-    return declared, rounds, low.filter(several), speed.with_columns(study=pl.lit(study))
+    return declared, rounds, low.filter(several), speed.filter(pl.len() > 1).with_columns(study=pl.lit(study))
 
 
 def of_processes(run: Run) -> pl.DataFrame:
@@ -162,7 +162,9 @@ def of_processes(run: Run) -> pl.DataFrame:
         medians = pl.col("log_ratio", "apart", "speed").median()
         lever = (pl.col("value") / pl.col("spread")).first()
         values = rounds.group_by(*BY, "sitting", "episode").agg(medians, lever=lever)
-        parts.append(declared.select(*BY, *POOL, *PAIR, "limit").join(values, on=BY).drop(BY))
+        parts.append(
+            declared.select(*BY, *POOL, *PAIR, "limit").join(values, on=BY, maintain_order="left_right").drop(BY)
+        )
     return pl.concat(parts)
 
 
@@ -173,8 +175,10 @@ def _estimated(
     pools = _pools(declared, rounds, known)
     ratios = estimates(rounds, "log_ratio", BY, pools)
     declared = declared.join(_speeds(speed, known), on="study", how="left", maintain_order="left")
-    both = rounds.rename(PLACES).join(declared.select(*BY, unsure="speed"), on=BY)
-    added = differences(both, FACTORS, BY, pools.drop(HOURS).join(ratios.select(*BY, *HOURS), on=BY))
+    both = rounds.rename(PLACES).join(declared.select(*BY, unsure="speed"), on=BY, maintain_order="left")
+    added = differences(
+        both, FACTORS, BY, pools.drop(HOURS).join(ratios.select(*BY, *HOURS), on=BY, maintain_order="left")
+    )
     added = added.select(*BY, added_ns="value", added_low="low", added_high="high", unit_ns="larger")
     quiet = estimates(low, "log_ratio", BY, pools).filter(pl.col("episodes") >= LEAST_EPISODES)
     quiet = quiet.select(*BY, undisturbed="log_ratio", undisturbed_low="low", undisturbed_high="high")
