@@ -27,7 +27,7 @@ MARKS = {
 }
 UNJUDGED = ("·", "Not judged")
 #: Of a definition that other findings of the run are older than.
-NEWER = "(Written or changed after this run was measured, which is no test of it.)"
+NEWER = "(Written after this run, which is no test of it.)"
 #: The numbers of a comparison.
 RATIO = Measure(operation="ratio", quantity="time", unit="ratio")
 ADDED = Measure(operation="difference", quantity="time", unit="ns")
