@@ -64,6 +64,11 @@ def ratio(study: str, one: tuple[str, ...], other: tuple[str, ...], per_unit: bo
     return scale * math.exp(over_processes(both.with_columns(value=(pl.col("ns") / pl.col("ns_other")).log())))
 
 
+def added(study: str, one: tuple[str, ...], other: tuple[str, ...], unit: str) -> float:
+    """What a unit of work of `one` takes more than one of `other`: the time of the latter, times the ratio less one."""
+    return value(study, other, "unit", unit) * (ratio(study, one, other) - 1)
+
+
 def value(study: str, key: tuple[str, ...], per: str, unit: str) -> float:
     """The time of `key` for a unit of work, or for one of the counter `per`."""
     mine = trials(study).filter(**dict(zip(KEY, key, strict=True)))
@@ -72,8 +77,8 @@ def value(study: str, key: tuple[str, ...], per: str, unit: str) -> float:
 
 
 def recomputed() -> list[tuple[str, float, float]]:
-    """The findings with one case that is a ratio of times or of counts, or a time: id, what the pages say, and the same
-    number from the samples.
+    """The findings with one case that is a ratio of times or of counts, a difference of times, or a time: id, what the
+    pages say, and the same number from the samples.
     """
     with (DATA / "judged.csv").open(encoding="utf-8", newline="") as file:
         said = {row["id"]: row for row in csv.DictReader(file) if row["series"] == SITTINGS[0]}
@@ -87,6 +92,8 @@ def recomputed() -> list[tuple[str, float, float]]:
             match row["quantity"], row["operation"]:
                 case "time", "ratio":
                     again = ratio(study, *keys, per_unit=row["per"] == "unit")
+                case "time", "difference" if row["per"] == "unit":
+                    again = added(study, *keys, row["unit"])
                 case "time", "value":
                     again = value(study, keys[0], row["per"], row["unit"])
                 case "count", "ratio" if not counts(study).get((*keys[0], "burst_jobs")):
