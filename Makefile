@@ -143,7 +143,7 @@ deny:
 format:
 	$(TOOL) cargo fmt --all
 	$(TOOL) ruff format .
-	$(TOOL) python -m async_cost.workflow.tidy notebooks/*.ipynb notebooks/*/*.ipynb
+	$(TOOL) python -m async_cost.workflow.tidy $$(git ls-files 'notebooks/*.ipynb')
 	$(TOOL) jupytext --sync $$(ls notebooks/*/*.ipynb | grep -v /analysis.ipynb)
 
 clean:

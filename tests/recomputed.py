@@ -85,7 +85,7 @@ def recomputed() -> list[tuple[str, float, float]]:
     found = []
     with (DATA / "findings.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            if " & " in row["operands"] or row["scales"]:
+            if " & " in row["operands"] or row["scales"] or not said[row["id"]]["value"]:
                 continue
             (study, *one, counter), *others = (place.split("|") for place in row["operands"].split(" > "))
             keys = [tuple(one), *(tuple(other[1:4]) for other in others)]

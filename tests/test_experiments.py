@@ -5,6 +5,7 @@ import os
 import re
 import tomllib
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,7 @@ from async_cost.runs.find import load_run
 from async_cost.statistics import coverage
 from async_cost.testing.made_up_runs import OFF, make_run, make_series
 from async_cost.words import CONTROL
-from async_cost.workflow import experiments, shapes
+from async_cost.workflow import cells, experiments, shapes
 from async_cost.workflow.experiments import COLUMNS
 from async_cost.workflow.studies import analysis
 from async_cost.workflow.toolchain import ROOT
@@ -218,6 +219,24 @@ def test_the_lock_of_tango_bench_names_the_crates_of_the_workspace():
         needed = [name for name, wanted in manifest["dependencies"].items() if "optional" not in wanted]
         for name in needed:
             assert versions[name] in {package["version"] for package in ours if package["name"] == name}, name
+
+
+# -- cells beside programs ---------------------------------------------------------------------------------------------
+
+
+def test_cells_differ_where_their_ratio_is_another_by_more_than_counts(tmp_path):
+    """Of two comparisons with a limit of 1 %, one is 5 % larger from cells, and one the same."""
+    plans = {}
+    for seed, (way, more) in enumerate({"program": 1.0, "cells": 1.05}.items()):
+        truth = {("box", OFF): 3.0 * more, ("nonbox", OFF): 2.0}
+        how = {"noise": 0.01, "between": 0.01, "episodes": cells.PROCESSES, "rounds": 10 * cells.PROCESSES}
+        partial = make_run(tmp_path, truth, machine=way, seed=seed, **how)
+        plans[way] = SimpleNamespace(partial=partial)
+    found = cells._compared(plans, "zero-cost").filter(baseline_variant="manual", parameter=OFF)
+    rows = {row["variant"]: row for row in found.iter_rows(named=True)}
+    assert rows["box"]["differs"] and not rows["nonbox"]["differs"]
+    assert rows["box"]["both"] == pytest.approx(1.05, rel=0.02)
+    assert rows["box"]["low"] < 1.05 < rows["box"]["high"] and rows["nonbox"]["low"] < 1 < rows["nonbox"]["high"]
 
 
 # -- what shapes cost before they run ----------------------------------------------------------------------------------

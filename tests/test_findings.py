@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 
 import msgspec
+import polars as pl
 import pytest
 
 import async_cost as ac
@@ -17,7 +18,7 @@ from async_cost.report import finding as shown
 from async_cost.report.reading import Reading
 from async_cost.report.records import banner
 from async_cost.runs.find import load_run
-from async_cost.statistics.effects import Effect, _apart
+from async_cost.statistics.effects import Effect, _apart, _crossing
 from async_cost.statistics.interval import quantile
 from async_cost.statistics.statement import Outcome, departure, region
 from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, REVERSED, Study, make_run
@@ -334,6 +335,7 @@ def test_both_sides_are_for_one_unit_of_their_own_work(tmp_path):
     effects = Judge(run).effects
     assert effects(both.metric("cpu_ns").ratio)[0].value == pytest.approx(1, rel=0.02)
     assert abs(effects(both.metric("cpu_ns").added)[0].value) < 10
+    assert effects(both.added)[0].base == pytest.approx(100, rel=0.02), "of the baseline's own unit"
 
 
 def test_a_break_even_lies_between_measured_loads_and_knows_that_what_is_added_grows(tmp_path):
@@ -349,7 +351,16 @@ def test_a_break_even_lies_between_measured_loads_and_knows_that_what_is_added_g
     (found,) = Judge(run).effects(pairs_.break_even(0.05))
     true = 1000 + 9000 * (120 - 55) / (120 - 55 - 140 + 505)
     assert found.value == pytest.approx(true / 1000, rel=0.05) and found.low < true / 1000 < found.high
-    assert "no load between those measured" in Judge(run).effects(pairs_.break_even(0.001))[0].missing
+    for share, told in (
+        (0.001, "at the last of the measured loads it costs more"),
+        (1.5, "at all measured loads it costs less"),
+    ):
+        assert told in Judge(run).effects(pairs_.break_even(share))[0].missing
+    shrinks = {"place0": 120.0, "place1": 100.0, "place2": 90.0, "place3": 90.0}
+    rounds = pl.DataFrame({"sitting": 0, "episode": range(4)}).with_columns(
+        **{name: pl.lit(ns) for name, ns in shrinks.items()}
+    )
+    assert "do not grow with the work" in _crossing(rounds, 0.05)
     with pytest.raises(LookupError, match="there is one"):
         Pairs(pairs_.each[:1]).break_even(0.05)
 

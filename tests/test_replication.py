@@ -291,7 +291,7 @@ def test_what_may_be_quoted_counts_a_group_once_and_tells_counts_and_confounded_
     ]
     names = ("claim", "same_as", "relation", "quantity", "outcome", "clean_outcome")
     advice = _advice(pl.DataFrame(rows, schema=names, orient="row"), "a document")
-    faster = "look up what is faster (2 of 3 hold, 1 confounded, 1 undecided)"
+    faster = "look up what is faster (2 of 3 hold, 1 of them confounded, 1 undecided)"
     assert (
         advice
         == f"Of a document quote counts (1 of 1 holds); {faster}; do not quote how much (0 of 1 hold, 1 does not)"
@@ -334,7 +334,7 @@ def test_a_run_tests_the_claims_and_findings_that_are_defined_as_before_it(tmp_p
             assert "no test of the" in says(f"{what}-{name}", what, none)
     one, *others = claims_of_today()
     few = recorded(claims_of_today()[id] for id in others)
-    assert says("one", "claims", few).startswith(f"It is no test of {one}, which were written or changed since")
+    assert says("one", "claims", few).endswith(f"written or changed since: {one}.")
     few = recorded(list(findings_of_today().values())[:-1])
     number = len(findings_of_today())
     assert f"tests {number - 1} of {number} findings" in says("others", "findings", few)

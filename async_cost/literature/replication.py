@@ -65,11 +65,12 @@ def validity_sentence(run: Run) -> str:
     tested, hashes = seen_by(run, "claims"), claims_of_today()
     changed = [id for id, hash in hashes.items() if hash not in tested]
     if len(changed) == len(hashes):
-        return "It is no test of them: their regions may have been written after it was seen."
+        return "This run is no test of them: their regions may have been written after it was seen."
     if changed:
-        named = f"{words.listing(changed)}, which" if len(changed) <= NAMED else f"the {len(changed)} that"
-        return f"It is no test of {named} were written or changed since it was made."
-    return "It was made for the claims as they are: their regions were written before it."
+        few = f": {words.listing(changed)}" if len(changed) <= NAMED else ""
+        number = f"{len(changed)} of the {words.counted(len(hashes), 'row')} of claims.csv"
+        return f"This run is no test of {number}, written or changed since{few}."
+    return "This run was made for the claims as they are: their regions were written before it."
 
 
 def tally(found: Iterable[Judgement]) -> dict[Outcome, int]:
@@ -91,6 +92,6 @@ def score(counts: Mapping[Outcome, int], confounded: int = 0) -> str:
     """
     hold = counts[Outcome.HOLDS]
     parts = [f"{hold} of {sum(counts.values())} {SAID[Outcome.HOLDS][hold != 1]}"]
-    parts += [f"{confounded} confounded"] if confounded else []
+    parts += [f"{confounded} of them confounded"] if confounded else []
     others = [word for word in SAID if word is not Outcome.HOLDS and counts[word]]
     return ", ".join(parts + [f"{counts[word]} {SAID[word][counts[word] != 1]}" for word in others])

@@ -43,7 +43,7 @@ def _verdicts(folder: Path) -> pl.DataFrame:
     hashes = claims_of_today()
     if known := committed("claim", folder, hashes):
         studies = {claim.id: claim.study for claim in load_claims()}
-        rows = [(row["series"], id, studies[id], row["outcome"]) for id, row in known.items()]
+        rows = [(row["series"], id, studies[id], row["outcome"]) for id, row in known.items() if id in studies]
         return pl.DataFrame(rows, schema=VERDICTS, orient="row")
 
     def judged(run: Run) -> list[tuple]:

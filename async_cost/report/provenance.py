@@ -26,8 +26,9 @@ def facts(info: RunInfo) -> dict[str, object]:
 
 
 def headline(info: RunInfo) -> str:
-    """Machine, compiler, profile and time in one line."""
-    return f"{machine(info)} · {info.toolchain.rustc or UNKNOWN} · {info.profile} profile · {moment(info.started)}"
+    """Machine, compiler, profile, whether programs or cells were measured, and time in one line."""
+    how = f"{info.profile} profile" + (", from the cells of notebooks" if info.origin == "notebook" else "")
+    return f"{machine(info)} · {info.toolchain.rustc or UNKNOWN} · {how} · {moment(info.started)}"
 
 
 def moment(text: str | None) -> str | None:

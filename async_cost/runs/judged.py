@@ -40,7 +40,7 @@ def claims_of_today(root: Path | None = None) -> dict[str, str]:
     claims = {
         row["id"]: [_plain(row[name]) for name in OF_CLAIMS] for row in _rows("claims.csv", root) if row["operation"]
     }
-    return {name: definition([columns, operands.get(name, [])]) for name, columns in claims.items()}
+    return {name: definition([columns, sorted(operands.get(name, []), key=repr)]) for name, columns in claims.items()}
 
 
 def recorded(hashes: Iterable[str]) -> str:
@@ -79,5 +79,5 @@ def _plain(text: str) -> str | float:
 
 def _rows(name: str, root: Path | None) -> list[dict[str, str]]:
     file = (repository_root() if root is None else root) / "data" / name
-    with file.open(encoding="utf-8", newline="") as lines:
+    with file.open(encoding="utf-8-sig", newline="") as lines:
         return list(csv.DictReader(lines))

@@ -23,7 +23,7 @@ from async_cost.runs.run import Run, open_sitting
 NAMED = re.compile(rb'"series":\s*"([^"\\]*)"')
 #: What the sittings of a series have in common, by its field of run.json.
 ALIKE = (
-    *("origin", "profile", "program", "machine.name", "machine.cpu", "machine.logical_cores"),
+    *("origin", "profile", "program", "machine.name", "machine.cpu", "machine.logical_cores", "machine.caches"),
     *("toolchain.rustc", "toolchain.evcxr", "codegen"),
 )
 #: The same of a study that two of them measured.

@@ -300,9 +300,9 @@ def _declared(measure: Measure, case: Case, values: Values) -> Effect:
             about["undisturbed"] = tuple(row[name] * scale for name in ends)
         return Effect(*(row[name] * scale for name in ("ratio", "low", "high")), **about)
     unit = units[one] * NANOSECONDS[measure.unit] if measure.per == UNIT_OF_WORK else _unit(measure, case, values)
-    mine, its = (values.times[key]["ns"].median() / unit for key in (one, other))
-    about |= {"fixed": max(mine, its) * fixed, "base": its}
     scale = units[one] / unit
+    mine, its = (values.times[key]["ns"].median() / units[key] * scale for key in (one, other))
+    about |= {"fixed": max(mine, its) * fixed, "base": its}
     return Effect(*(row[name] * scale for name in ("added_ns", "added_low", "added_high")), **about)
 
 
@@ -395,13 +395,17 @@ def _crossing(rounds: pl.DataFrame, share: float) -> tuple[pl.DataFrame, float] 
     processes = by_process.agg(medians).with_columns(round="episode")
     mean = processes.select(pl.col(*ratios, *times).mean().exp()).row(0, named=True)
     beyond = [mean[f"time{at}"] * (mean[f"ratio{at}"] - 1 - share) for at in loads]
-    at = next((at for at in range(len(loads) - 1) if beyond[at] > 0 >= beyond[at + 1]), None)
-    if at is None:
-        return f"it costs {words.exact_percent(share)} at no load between those measured"
+    above = [at for at in loads if beyond[at] > 0]
+    if not above or above[-1] + 1 == len(loads):
+        told = "at the last of the measured loads it costs more" if above else "at all measured loads it costs less"
+        return f"{told} than {words.exact_percent(share)}"
+    at = above[-1]  # beyond it, the share is never reached again
     part = beyond[at] / (beyond[at] - beyond[at + 1])
     start, end = mean[f"time{at}"], mean[f"time{at + 1}"]
     time = start + part * (end - start)
     work = time - mean["time0"]
+    if not mean["time0"] <= start < end or work <= 0:
+        return "its times do not grow with the work: they are too noisy"
     lever = (end - start) / (beyond[at] - beyond[at + 1]) / work
     moved = [
         weight * mean[f"time{load}"] * mean[f"ratio{load}"] * (pl.col(f"ratio{load}") - math.log(mean[f"ratio{load}"]))

@@ -232,7 +232,8 @@ def _known_hours(run: Run) -> pl.DataFrame:
     name = reference()
     if name.rpartition("/")[0] == run.info.machine.name and name != run.info.run_id:
         other = reference_run()
-        if other.info.machine.cpu == run.info.machine.cpu and len(other.sittings) > 1:
+        mine, its = run.info.machine, other.info.machine
+        if (mine.cpu, mine.caches) == (its.cpu, its.caches) and len(other.sittings) > 1:
             shown = comparisons(other).frame.drop_nulls("omega2")
             return shown.group_by(POOL).agg(pl.col(*HOURS, "speed2").first(), hours=pl.col("sittings").max() - 1.0)
     return pl.DataFrame(schema={name: COLUMNS[name] for name in (*POOL, *HOURS, "speed2")} | {"hours": pl.Float64})

@@ -3,6 +3,7 @@ disturbs are measured both ways, an episode of each in turn, each process in a l
 """
 
 import json
+import re
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,9 +29,10 @@ PROCESSES = 16
 
 
 def compare() -> pl.DataFrame:
-    """A row for each comparison of the studies, without controls: study, PAIR, limit, program and cells (the ratio each
-    way), both (that from cells over that of the program), low, high (its interval: t over processes, Welch 1947),
-    differs (whether that lies beyond what counts as a difference), cpu, rustc, measured (the day).
+    """A row for each comparison of the studies: study, PAIR, limit, control (whether it is the same code, which shows
+    that the method finds nothing where nothing is), program and cells (the ratio each way), both (that from cells over
+    that of the program), low, high (its interval: t over processes, Welch 1947), differs (whether that lies beyond what
+    counts as a difference), cpu, rustc, measured (the day).
     """
     (ROOT / "target").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "target", prefix="cells-") as scratch:
@@ -39,10 +41,10 @@ def compare() -> pl.DataFrame:
         for number in range(PROCESSES):
             print(f"  processes {number + 1} of {PROCESSES}", flush=True)
             for study in STUDIES:
-                for plan in plans.values():
-                    _measure(plan, study, number, progress)
+                for way in sorted(plans, reverse=number % 2 == 1):  # neither is always the first
+                    _measure(plans[way], study, number, progress)
         found = pl.concat(_compared(plans, study) for study in STUDIES)
-    facts = {"cpu": toolchain.cpu(), "rustc": toolchain.rustc_version(), "measured": f"{datetime.now(UTC):%Y-%m-%d}"}
+    facts = {"cpu": _processor(), "rustc": toolchain.rustc_version(), "measured": f"{datetime.now(UTC):%Y-%m-%d}"}
     return found.with_columns(**{name: pl.lit(fact) for name, fact in facts.items()})
 
 
@@ -51,10 +53,19 @@ def _prepared(scratch: Path, native: bool, progress: Progress) -> Plan:
     plan = Plan("measure", "standard", STUDIES, native)
     plan.partial, plan.seals, plan.times = scratch / f"{native}", scratch / f"sealed-{native}", 2
     for step in plan.steps():
-        if step.name.startswith(("build", "compile")):
+        if step.name.startswith(("build", "compile", "compare")):
             print(f"  {step.name}", flush=True)
             step.run(progress)
     return plan
+
+
+def _processor() -> str:
+    """The processor; several generations may have one name."""
+    file = Path("/proc/cpuinfo")
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    facts = dict(re.findall(r"^(cpu family|model)\s*: (\d+)$", text, re.MULTILINE))
+    more = ", ".join(f"{name.removeprefix('cpu ')} {number}" for name, number in facts.items())
+    return toolchain.cpu() + (f" ({more})" if more else "")
 
 
 def _measure(plan: Plan, study: str, number: int, progress: Progress) -> None:
@@ -68,7 +79,7 @@ def _measure(plan: Plan, study: str, number: int, progress: Progress) -> None:
 
 def _compared(plans: dict[str, Plan], study: str) -> pl.DataFrame:
     values = [_processes(plan, study).rename({"mean": way, "error2": f"error2_{way}"}) for way, plan in plans.items()]
-    both = values[0].join(values[1].drop("limit"), on=PAIR, maintain_order="left")
+    both = values[0].join(values[1].drop("limit", "control"), on=PAIR, maintain_order="left")
     squares = [pl.col(f"error2_{way}") for way in plans]
     both = both.with_columns(log=pl.col("cells") - pl.col("program"), error2=squares[0] + squares[1])
     free = pl.col("error2") ** 2 / ((squares[0] ** 2 + squares[1] ** 2) / (PROCESSES - 1))
@@ -78,7 +89,7 @@ def _compared(plans: dict[str, Plan], study: str) -> pl.DataFrame:
     limit = pl.col("limit").log1p()
     return both.select(
         pl.lit(study).alias("study"),
-        *(*PAIR, "limit"),
+        *(*PAIR, "limit", "control"),
         *(pl.col(name).exp() for name in plans),
         both=pl.col("log").exp(),
         low=pl.col("low").exp(),
@@ -88,17 +99,21 @@ def _compared(plans: dict[str, Plan], study: str) -> pl.DataFrame:
 
 
 def _processes(plan: Plan, study: str) -> pl.DataFrame:
-    """What the processes of a study say: PAIR, limit, mean (of the logarithm of the ratio), error2 (of that mean)."""
+    """What the processes of a study say: PAIR, limit, control, mean (of the logarithm of the ratio), error2 (of that
+    mean).
+    """
     about = json.loads((plan.partial / "run.json").read_text(encoding="utf-8"))["studies"][study]
     firsts = pl.Series([one["first_round"] for one in about["episodes"]], dtype=pl.UInt32)
     time = read_table(plan.partial / f"{study}.time.csv", TimeRows, study)
     time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1, sitting=0)
-    declared = pl.DataFrame(about["comparisons"]).filter(~pl.col("variant").is_in(about["controls"]))
-    declared = declared.with_columns(limit=pl.col("group").replace_strict(about["groups"], return_dtype=pl.Float64))
+    declared = pl.DataFrame(about["comparisons"]).with_columns(
+        limit=pl.col("group").replace_strict(about["groups"], return_dtype=pl.Float64),
+        control=pl.col("variant").is_in(about["controls"]),
+    )
     units = pl.DataFrame(schema=dict.fromkeys(KEY, pl.String) | {"units": pl.Int64})  # ratios of whole iterations
     rounds = paired(trial_times(time), declared, units)
     each = rounds.group_by(*PAIR, "episode").agg(pl.col("log_ratio").median())
     mean, error2 = pl.col("log_ratio").mean(), pl.col("log_ratio").var() / pl.len()
-    return declared.select(*PAIR, "limit").join(
+    return declared.select(*PAIR, "limit", "control").join(
         each.group_by(PAIR).agg(mean=mean, error2=error2), on=PAIR, maintain_order="left"
     )

@@ -245,9 +245,9 @@ def print_not_counted(run: Path, studies: int) -> None:
     lines = (
         line for file in sorted(run.glob("*.counts.csv")) for line in file.read_text(encoding="utf-8").splitlines()
     )
-    counters = (row[4] for row in csv.reader(lines) if row[4].endswith("_failed"))
+    counters = (row[4] for row in csv.reader(lines) if len(row) > 4 and row[4].endswith("_failed"))
     for counter, variants in Counter(counters).items():
-        what = f"{counter.removesuffix('_failed')} of {variants} variants"
+        what = f"{counter.removesuffix('_failed')} of {variants} variant{'s' * (variants > 1)}"
         print(f"Note: {what} could not be counted; .tools/log/count-{studies}.log says why")
 
 

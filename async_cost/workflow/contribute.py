@@ -165,7 +165,8 @@ def main() -> None:
         sys.exit(str(error).rstrip(". \n"))
     machine, folder = run.resolve().parent.name, " ".join(shown(one) for one in series.folders(run))
     print(f"The run is checked and packed. To offer it:\n\n  git switch -c run-{machine}")
-    print(f"  git add {folder}\n  git commit -m 'data: a run on {machine}'\n")
+    print(f"  git add {folder}\n  make findings  # what it says of our findings and of claims")
+    print(f"  git add data/judged.csv\n  git commit -m 'data: a run on {machine}'\n")
     print("Then push the branch and open a pull request with the text above.")
 
 

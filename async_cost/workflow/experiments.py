@@ -294,7 +294,7 @@ TABLES = {
 
 
 def last_experiment(name: str) -> pl.DataFrame:
-    """The last table of the simulation, or of the compiler; no rows without one."""
+    """The last table of `TABLES` with that name; no rows without one."""
     file = repository_root() / FOLDER / f"{name}.csv"
     return pl.read_csv(file) if file.exists() else pl.DataFrame()
 

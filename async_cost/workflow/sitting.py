@@ -97,6 +97,7 @@ COMMON = {
     "machine.name": "the name of the machine",
     "machine.cpu": "the processor",
     "machine.logical_cores": "the number of its cores",
+    "machine.caches": "its caches",
     "profile": "the profile",
     "studies": "the studies",
 }
