@@ -4,6 +4,7 @@ analysis begins as in a new kernel: in its own folder, without a variable of ano
 
 import asyncio
 import os
+import signal
 import textwrap
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -53,10 +54,11 @@ def execute(
     Raises CellFailed, which names notebook and cell, once no kernel is left.
     """
     waiting = deque(zip(notebooks, executed, strict=True))
-    others = asyncio.Event()
+    others, managers = asyncio.Event(), list[AsyncKernelManager]()
 
     async def one_kernel(made: dict[Path, asyncio.Future[Made]], pool: ThreadPoolExecutor) -> None:
         manager, client = AsyncKernelManager(kernel_name="python3"), None
+        managers.append(manager)
         try:
             history = ["--HistoryManager.hist_file=:memory:"]
             await manager.start_kernel(extra_arguments=history, preexec_fn=die_with_parent)
@@ -89,6 +91,14 @@ def execute(
                 print_progress("analysis", len(made), len(notebooks), done=len(made), trials=len(notebooks))
                 if len(made) + last >= len(notebooks):
                     others.set()
+        except BaseException:
+            # Ends the others, too: what waits for a kernel sees that it is dead. (nbclient cannot be cancelled.)
+            waiting.clear()
+            others.set()
+            for other in managers:
+                if other is not manager and other.has_kernel:
+                    await other.signal_kernel(signal.SIGKILL)
+            raise
         finally:
             if client is not None:
                 client.stop_channels()
@@ -97,12 +107,13 @@ def execute(
     async def all_kernels() -> list[Made]:
         made: dict[Path, asyncio.Future[Made]] = {}
         with ThreadPoolExecutor(1) as pool:
-            try:
-                async with asyncio.TaskGroup() as kernels:  # the first that fails ends the others
-                    for _ in range(min(os.cpu_count() or 1, len(notebooks))):
-                        kernels.create_task(one_kernel(made, pool))
-            except ExceptionGroup as failed:
-                raise failed.exceptions[0] from None
+            kernels = [one_kernel(made, pool) for _ in range(min(os.cpu_count() or 1, len(notebooks)))]
+            ended = [asyncio.ensure_future(kernel) for kernel in kernels]
+            await asyncio.wait(ended, return_when=asyncio.FIRST_EXCEPTION)
+            first = next((task for task in ended if task.done() and task.exception()), None)
+            await asyncio.gather(*ended, return_exceptions=True)  # no kernel is left
+            if first:
+                first.result()
             return [await made[target] for target in executed]
 
     return run_sync(all_kernels)()
