@@ -15,6 +15,7 @@ import polars as pl
 
 from async_cost import derived, words
 from async_cost.errors import DataError, quoted
+from async_cost.findings.committed import KIND
 from async_cost.paths import repository_root, shown
 from async_cost.runs import series
 from async_cost.runs.errata import without_changed
@@ -40,8 +41,6 @@ RATIOS = dict.fromkeys(("run", "machine", *FINDING), NAME)
 RATIOS |= dict.fromkeys(("ratio", "low", "high"), pl.Float64) | {"verdict": VERDICTS}
 #: Ends the name of a machine whose runs measured native programs, which are compiled differently.
 NATIVE = " (native)"
-#: What tells two processors apart: many virtual machines hide the model in `cpu`, but not the caches.
-PROCESSOR = ("cpu", "architecture", "logical_cores", "caches")
 #: Reasons that are given of one study of a run, of which each control has its own.
 MOST_REASONS = 2
 
@@ -118,7 +117,7 @@ def _read(folder: Path) -> Summary:
         "machine": info.machine.name + (NATIVE if info.origin == "native" else ""),
         "cpu": info.machine.cpu,
         "cores": info.machine.logical_cores,
-        "processor": "; ".join(str(getattr(info.machine, name)) for name in PROCESSOR),
+        "processor": "; ".join(str(getattr(info.machine, name)) for name in KIND),
         "rustc": info.toolchain.rustc,
         **{name: getattr(info, name) for name in ("origin", "profile", "started")},
         "revision": info.git.revision if info.git else None,

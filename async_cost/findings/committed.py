@@ -1,0 +1,50 @@
+"""The machines whose series are committed: what a reader's numbers stand beside."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from async_cost.findings.definitions import judged
+from async_cost.paths import repository_root
+from async_cost.runs.find import reference
+from async_cost.runs import record
+
+#: What tells one kind of processor from another: virtual machines often hide the model in `cpu`, but not the caches.
+KIND = ("cpu", "architecture", "logical_cores", "caches")
+#: What is no name in the name of a processor.
+VENDORS = re.compile(r"\((?:R|TM)\)|\b(?:AMD|Intel|Apple|Processor|CPU|@.*|\d+-Core)\b")
+
+
+class Machine(NamedTuple):
+    """A committed machine: what it is called, its newest series, and its kind of processor."""
+
+    name: str
+    series: str
+    kind: tuple
+
+
+@lru_cache(maxsize=1)
+def machines() -> tuple[Machine, ...]:
+    """The committed machines, that of the reference first, each with the newest of its series."""
+    newest: dict[str, str] = {}
+    for series in sorted(judged()["series"].unique()):
+        newest[series.partition("/")[0]] = series
+    first = reference().partition("/")[0]
+    return tuple(_machines(sorted(newest, key=lambda machine: (machine != first, machine)), newest))
+
+
+def _machines(names: list[str], newest: dict[str, str]) -> Iterator[Machine]:
+    for name in names:
+        info = record.read_run_info(repository_root() / "data" / "runs" / newest[name] / "run.json").machine
+        yield Machine(short(info), newest[name], kind(info))
+
+
+def kind(machine: record.Machine) -> tuple:
+    """What a processor is, as far as run.json tells."""
+    return tuple(getattr(machine, name) for name in KIND)
+
+
+def short(machine: record.Machine) -> str:
+    """A processor in a word or two: Xeon, EPYC."""
+    return " ".join(VENDORS.sub(" ", machine.cpu or "").split()) or "an unknown processor"
