@@ -135,6 +135,19 @@ def with_ends(value: float, low: float, high: float, equal: float, borders: Iter
     return _fixed(value, places), f"[{_fixed(low, places)}, {_fixed(high, places)}]"
 
 
+def figure(value: float) -> str:
+    """A number as sentences, tables and charts have it: two digits, or all of a whole number: `8.6`, `86`, `1,234`,
+    `0.45`.
+    """
+    size = abs(value)
+    return _fixed(value, 0 if size >= 9.95 else 1 if size >= 0.95 or not size else 2)
+
+
+def signed(text: str) -> str:
+    """With a sign also where it is more than nothing."""
+    return text if text.startswith(MINUS) or not any(digit in text for digit in "123456789") else f"+{text}"
+
+
 def linked(text: str, address: str | None) -> str:
     """`text` as a link to the note on the comparison with that `address`; as it is without one."""
     return text if address is None else f"[{text}](#{NOTE}{address})"

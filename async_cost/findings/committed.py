@@ -1,14 +1,20 @@
-"""The machines whose series are committed: what a reader's numbers stand beside."""
+"""How findings are defined and what the committed series say of them (data/findings.csv and data/judged.csv, whose
+columns are described in data/README.md), and the machines of these series, beside which a reader's numbers stand.
+"""
 
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from async_cost.findings.definitions import judged
+import polars as pl
+
 from async_cost.paths import repository_root
-from async_cost.runs.find import reference
 from async_cost.runs import record
+from async_cost.runs.comparisons import DATA
+from async_cost.runs.find import reference
+from async_cost.runs.reader import read_table
+from async_cost.runs.schemas import FindingRows, JudgedRows
 
 #: What tells one kind of processor from another: virtual machines often hide the model in `cpu`, but not the caches.
 KIND = ("cpu", "architecture", "logical_cores", "caches")
@@ -22,6 +28,18 @@ class Machine(NamedTuple):
     name: str
     series: str
     kind: tuple
+
+
+@lru_cache(maxsize=1)
+def definitions() -> pl.DataFrame:
+    """data/findings.csv."""
+    return read_table(DATA / "findings.csv", FindingRows).drop("line")
+
+
+@lru_cache(maxsize=1)
+def judged() -> pl.DataFrame:
+    """data/judged.csv."""
+    return read_table(DATA / "judged.csv", JudgedRows).drop("line")
 
 
 @lru_cache(maxsize=1)

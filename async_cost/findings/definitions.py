@@ -1,24 +1,22 @@
-"""How each finding is defined, and what the committed series say of findings and claims: data/findings.csv and
-data/judged.csv, whose columns are described in data/README.md.
+"""The rows of data/findings.csv, how each number of a finding is defined, and of data/judged.csv, what the committed
+series say of findings, claims and latency numbers.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import msgspec
-import polars as pl
 
-from async_cost.findings.finding import Finding, Judge
+from async_cost.findings.committed import definitions, judged
+from async_cost.findings.finding import SHOWN, Filled, Finding, Judge, Slot
 from async_cost.literature.replication import outcomes
-from async_cost.runs.comparisons import BASE_KEY, DATA, KEY, of_today
+from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.runs.judged import claims_of_today, definition, seen_by
-from async_cost.runs.reader import read_table
 from async_cost.runs.run import Run
-from async_cost.runs.schemas import FindingRows, JudgedRows
 from async_cost.statistics.effects import Case, Key
-from async_cost.statistics.statement import Weighed
+from async_cost.statistics.statement import Outcome, Weighed
 
 #: What of a finding is judged, besides its operands and the limits of their groups.
 OF_FINDING = (
@@ -38,32 +36,30 @@ OF_FINDING = (
 NOT_JUDGED = "not judged"
 #: Digits of a number in data/judged.csv: the last ones of a sum depend on the order in which threads add up.
 DIGITS = 6
+#: The id of a finding or claim, and the name of a slot.
+Place = tuple[str, str]
 #: How small a difference matters where a study compares two keys.
 Limits = Mapping[tuple[str, Key, Key], float]
 
 
-@lru_cache(maxsize=1)
-def definitions() -> pl.DataFrame:
-    """data/findings.csv."""
-    return read_table(DATA / "findings.csv", FindingRows).drop("line")
-
-
-@lru_cache(maxsize=1)
-def judged() -> pl.DataFrame:
-    """data/judged.csv."""
-    return read_table(DATA / "judged.csv", JudgedRows).drop("line")
-
-
-def committed(kind: str, folder: Path, hashes: Mapping[str, str]) -> dict[str, dict]:
-    """What data/judged.csv says of findings or claims by the series of the run in `folder`, by id; nothing where one of
-    `hashes`, their definitions, is not what was judged.
+def committed(kind: str, series: str, hashes: Mapping[Place, str]) -> dict[Place, dict]:
+    """What data/judged.csv says of findings or claims by a series, by id and slot; nothing where one of `hashes`, their
+    definitions, is not what was judged.
     """
-    rows = (
-        judged()
-        .filter(kind=kind, series=f"{folder.parent.name}/{folder.name}")
-        .rows_by_key("id", named=True, unique=True)
-    )
-    return rows if all(id in rows and rows[id]["hash"] == hash for id, hash in hashes.items()) else {}
+    rows = said_by(kind, series)
+    return rows if all(at in rows and rows[at]["hash"] == hash for at, hash in hashes.items()) else {}
+
+
+def series_of(folder: Path) -> str:
+    """The name of the series of the run in `folder`."""
+    return f"{folder.parent.name}/{folder.name}"
+
+
+@cache
+def said_by(kind: str, series: str) -> dict[Place, dict]:
+    """What data/judged.csv says by a series, by id and slot."""
+    rows = judged().filter(kind=kind, series=series)
+    return {(row["id"], row["slot"]): row for row in rows.iter_rows(named=True)}
 
 
 def newer() -> set[str]:
@@ -81,19 +77,37 @@ def limits_of_today() -> Limits:
     return limits
 
 
-def row_of(one: Finding, limits: Limits) -> dict[str, object]:
-    """The row of a finding in data/findings.csv, without `since` and `changed`. Its hash is of what is judged, from the
-    operands to the region, and not of names, sentences and advice.
+def row_of(one: Slot, limits: Limits, beside: int = 0) -> dict[str, object]:
+    """The row of a slot in data/findings.csv, without page, since and changed. Its hash is of what is judged, from the
+    operands to the region, and not of names, sentences and advice; and of how many further cases hold together with
+    its own, `beside`.
     """
     used = sorted({limits[pair] for case in one.main.cases for pair in _compared(case) if pair in limits})
     used = [] if one.quantity == "count" else used
-    judged = msgspec.to_builtins([*(getattr(one, name) for name in OF_FINDING), used, one.main.cases])
+    judged = [*(getattr(one, name) for name in OF_FINDING), used, one.main.cases]
+    judged += ([one.main.constant] if one.main.constant is not None else []) + ([beside] if beside else [])
     return {
-        **{"id": one.id, "slot": "", "page": one.page, "operands": " & ".join(map(_shown, one.main.cases))},
+        **{"id": one.id, "slot": one.name, "operands": " & ".join(map(_shown, one.main.cases))},
         **{name: getattr(one, name) for name in OF_FINDING},
         **{"scales": _numbers(one.scales), "limits": _numbers(used)},
-        **{"hash": definition(judged), "sentence": definition(one.statement)},
+        **{"hash": definition(msgspec.to_builtins(judged)), "sentence": definition(one.statement)},
     }
+
+
+def rows_of_finding(one: Finding, limits: Limits) -> list[dict[str, object]]:
+    """The rows of its slots."""
+    cases = {slot.name: len(slot.main.cases) for slot in one.judged}
+    return [
+        row_of(slot, limits, sum(cases.values()) - cases[slot.name] if slot.name in cases else 0) | {"page": one.page}
+        for slot in one.slots
+    ]
+
+
+def hashes_of(findings: Iterable[Finding], limits: Limits | None = None) -> dict[Place, str]:
+    """The hashes of the definitions of all slots, by id and slot."""
+    limits = limits_of_today() if limits is None else limits
+    rows = (row for one in findings for row in rows_of_finding(one, limits))
+    return {(str(row["id"]), str(row["slot"])): str(row["hash"]) for row in rows}
 
 
 def _compared(case: Case) -> Iterator[tuple[str, Key, Key]]:
@@ -115,30 +129,51 @@ def _numbers(some: Iterable[float]) -> str:
 
 def rows_of(findings: Iterable[Finding], reference: Run) -> Iterator[dict[str, object]]:
     """The rows of data/findings.csv. `changed` stays as somebody wrote it; `since` is the day on which a definition
-    came about, of those that the reference has not recorded.
+    came about, of those that the reference has not recorded, `reworded` that on which a sentence became another one.
     """
     limits, tested = limits_of_today(), seen_by(reference, "findings")
     known = {(row["id"], row["slot"]): row for row in definitions().iter_rows(named=True)}
-    for one in findings:
-        row = row_of(one, limits)
+    for row in (row for one in findings for row in rows_of_finding(one, limits)):
         before = known.get((row["id"], row["slot"]), {})
         since = before.get("since") if before.get("hash") == row["hash"] else None
         since = None if row["hash"] in tested else since or f"{date.today()}"
-        yield row | {"since": since, "changed": before.get("changed")}
+        reworded = before.get("reworded") if before.get("sentence") == row["sentence"] else f"{date.today()}"
+        yield row | {"since": since, "changed": before.get("changed"), "reworded": (before and reworded) or None}
 
 
 def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
     """The rows of data/judged.csv of a series."""
-    limits, judge, claims = limits_of_today(), Judge(run), claims_of_today()
-    about = {"slot": "", "series": run.info.run_id}
-    for one in findings:
-        kind = {"kind": "finding", "id": one.id, "hash": row_of(one, limits)["hash"]}
-        yield about | kind | _says(judge(one).weighed)
+    findings, judge, claims = list(findings), Judge(run), claims_of_today()
+    hashes = hashes_of(findings)
+    for found in map(judge, findings):
+        for one in found.slots:
+            at = one.slot.id, one.slot.name
+            yield _row("finding", *at, hashes[at], run) | _says(one)
     for said in outcomes(run):
-        yield about | {"kind": "claim", "id": said.claim.id, "hash": claims[said.claim.id]} | _says(said.published)
+        weighed = said.published
+        yield _row("claim", said.claim.id, "", claims[said.claim.id], run) | _numbers_of(weighed) | _outcome(weighed)
 
 
-def _says(weighed: Weighed) -> dict[str, object]:
-    numbers = {"value": weighed.effect, "low": weighed.low, "high": weighed.high}
-    shown = {name: None if number is None else f"{number:.{DIGITS}g}" for name, number in numbers.items()}
-    return {**shown, "outcome": NOT_JUDGED if weighed.doubted else weighed.outcome.value}
+def _row(kind: str, id: str, slot: str, hash: str, run: Run) -> dict[str, object]:
+    return {"kind": kind, "id": id, "slot": slot, "hash": hash, "series": run.info.run_id}
+
+
+def _says(one: Filled) -> dict[str, object]:
+    """What is said of a slot: the case that decides, the ends of all cases, and of how many it is true."""
+    measured = one.measured
+    ends = {"least": measured[0].effect, "greatest": measured[-1].effect} if measured else {}
+    true = sum(each.outcome is Outcome.HOLDS for each in measured) if len(one.each) > 1 and one.slot.is_judged else None
+    outcome = _outcome(one.weighed) if one.slot.is_judged else {"outcome": SHOWN}
+    return _numbers_of(one.weighed) | {name: _digits(end) for name, end in ends.items()} | {"true": true} | outcome
+
+
+def _outcome(weighed: Weighed) -> dict[str, object]:
+    return {"outcome": NOT_JUDGED if weighed.doubted else weighed.outcome.value}
+
+
+def _numbers_of(weighed: Weighed) -> dict[str, object]:
+    return {"value": _digits(weighed.effect), "low": _digits(weighed.low), "high": _digits(weighed.high)}
+
+
+def _digits(number: float | None) -> str | None:
+    return None if number is None else f"{number:.{DIGITS}g}"

@@ -1,11 +1,12 @@
-"""A finding: an author's sentence about numbers, with the region in which it is true, and what a run says about it.
+"""A finding: an author's sentence whose numbers a run fills in. A number of it, a slot, may have a region in which it is
+expected, which is judged as a published claim is; the words of the sentence are true while the numbers are in there.
 
-It is a statement like a published claim, judged alike. Its definition is what an executed notebook holds of it
-(`record`); it is judged on any run without executing the notebook again.
+Its definition is what an executed notebook holds of it (`RECORD`); it is judged on any run without executing the
+notebook again.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -13,87 +14,171 @@ from typing import Any
 
 import msgspec
 
-from async_cost.findings.operands import Quantity
+from async_cost.findings import lint
+from async_cost.findings.committed import kind, machines
+from async_cost.findings.operands import Expected, Quantity
 from async_cost.findings.vocabulary import Word, bounds
 from async_cost.runs.run import Run
-from async_cost.statistics.effects import Effect, Values, effect
-from async_cost.statistics.statement import Outcome, Statement, Weighed, weigh
+from async_cost.statistics.effects import NANOSECONDS, Effect, Values, effect
+from async_cost.statistics.statement import Outcome, Statement, Weighed, together, weigh
 
 #: Under which name the metadata of an output holds the definition of its finding.
 RECORD = "finding"
+#: The relation of a number that is not judged; every number is in its region.
+SHOWN = "shown"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding(Statement):
-    """A sentence of the notebook in `page` with its cases and region.
-
-    `show` are further numbers for the reader; `because` gives reasons and advice that fall with the sentence; `why` is
-    the reason for a region of its own.
+class Slot(Statement):
+    """A number of a sentence: of which quantity, and the region in which it is expected, if it is judged. `why` is the
+    reason for a border that is open, or looser than what was measured asks for.
     """
 
-    page: str
+    name: str
     main: Quantity
-    show: tuple[Quantity, ...] = ()
-    because: str = ""
     why: str = ""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether anything is expected of it."""
+        return self.relation != SHOWN
+
+    @property
+    def by_the_clock(self) -> bool:
+        """Whether it is in nanoseconds, which differ between machines as their clocks do."""
+        return self.operation != "break-even" and not self.in_ratios and self.unit in NANOSECONDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A sentence of the notebook in `page`: a template with its slots, and a `label` that is true of any numbers, in
+    parts with a semicolon between them; `note` is said of how they were measured, `so` what follows if they are as
+    expected. A finding without a label is said as before slots (`findings.adapter`).
+    """
+
+    id: str
+    page: str
+    sentence: str
+    label: str
+    slots: tuple[Slot, ...]
+    note: str = ""
+    so: str = ""
+
+    @property
+    def judged(self) -> tuple[Slot, ...]:
+        """The slots of which something is expected."""
+        return tuple(slot for slot in self.slots if slot.is_judged)
+
+    def slot(self, name: str) -> Slot:
+        """The slot of that name."""
+        return next(slot for slot in self.slots if slot.name == name)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What a run says of a slot: `weighed` all its cases together, `each` one by one; `judged` whether its region is
+    judged on this machine.
+    """
+
+    slot: Slot
+    weighed: Weighed
+    each: tuple[Weighed, ...]
+    judged: bool
+
+    @property
+    def measured(self) -> list[Weighed]:
+        """The cases that have a number, the least first."""
+        return sorted((one for one in self.each if one.effect is not None), key=lambda one: one.effect or 0.0)
+
+    @property
+    def ends(self) -> dict[str, float]:
+        """The least and the greatest number, the lowest and the highest end of an interval; nothing of what was not
+        measured.
+        """
+        numbers = [(one.effect, one.low, one.high) for one in self.each]
+        known = [
+            (value, low, high)
+            for value, low, high in numbers
+            if value is not None and low is not None and high is not None
+        ]
+        names = {"least": (min, 0), "greatest": (max, 0), "low": (min, 1), "high": (max, 2)}
+        return {name: of([one[at] for one in known]) for name, (of, at) in names.items()} if known else {}
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a run says of a finding: `weighed` all cases together, `each` one by one, `shown` the further numbers; not
-    `tested` if the run tests other findings, and this one was defined after it began.
+    """What a run says of a finding, slot by slot; not `tested` if the run tests other findings, and this one was defined
+    after it began.
     """
 
     finding: Finding
-    weighed: Weighed
-    each: tuple[Weighed, ...] = ()
-    shown: tuple[Effect, ...] = ()
+    slots: tuple[Filled, ...]
     tested: bool = True
 
     @property
-    def outcome(self) -> Outcome:
-        return self.weighed.outcome
+    def judged(self) -> list[Filled]:
+        """The slots that are judged here."""
+        return [one for one in self.slots if one.judged]
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """One for the sentence: that of all judged slots together; None where none is."""
+        return together(one.weighed.outcome for one in self.judged) if self.judged else None
+
+    @property
+    def doubted(self) -> Filled | None:
+        """The first slot whose number is no evidence in this run, if that leaves the sentence open."""
+        open_one = self.outcome in (None, Outcome.UNDECIDED)
+        return next((one for one in self.slots if one.weighed.doubted), None) if open_one else None
 
 
 def finding(
     page: str,
     id: str,
     sentence: str,
-    of: Quantity,
-    word: Word,
+    label: str,
+    slots: Mapping[str, Quantity | Expected],
     *,
-    show: Iterable[Quantity] = (),
-    because: str = "",
+    note: str = "",
+    so: str = "",
     processors: int = 1,
 ) -> Finding:
-    """The finding that `word` is true `of` a quantity. Raises ValueError for a sentence without an end, and for a word
-    that does not fit the quantity.
+    """The finding that says `sentence` with these slots. Raises ValueError for what a program can see to be wrong with
+    it (`lint`).
     """
-    if not isinstance(of, Quantity):
-        raise ValueError(f"finding {id}: say of which number of the {type(of).__name__}: pass its .ratio or .added")
-    if not isinstance(word, Word):
-        raise ValueError(f"finding {id}: {word!r} is no word of the vocabulary, such as ac.slower or ac.under(2)")
-    if not sentence.endswith((".", "!", "?")):
-        raise ValueError(f"finding {id}: {sentence!r} is no sentence; end it with a full stop")
+    made = tuple(_slot(f"{page}-{id}", name, one, sentence, processors) for name, one in slots.items())
+    one = Finding(id=f"{page}-{id}", page=page, sentence=sentence, label=label, slots=made, note=note, so=so)
+    lint.check(one)
+    return one
+
+
+def _slot(id: str, name: str, given: Quantity | Expected, sentence: str, processors: int) -> Slot:
+    if not isinstance(given, Quantity | Expected):
+        raise ValueError(
+            f"finding {id}: {name}= is which number of the {type(given).__name__}? Pass its .ratio or .added"
+        )
+    expected = given if isinstance(given, Expected) else Expected(given, Word(SHOWN))
+    return slot(id, name, expected.of, expected.word, sentence, processors)
+
+
+def slot(id: str, name: str, of: Quantity, word: Word, sentence: str, processors: int = 1) -> Slot:
+    """The slot that is expected to be as `word` says. Raises ValueError for a word that does not fit the quantity."""
     if word.relation in ("same", "slower", "faster", "not slower") and not (of.in_ratios and of.quantity == "time"):
         raise ValueError(
             f"finding {id}: {word.relation!r} is a word for a ratio of times, and this is a {of.operation}"
         )
     if word.of != "all" and len(of.cases) < 2:
         raise ValueError(f"finding {id}: {word.of}_of speaks of several cases, and there is one")
-    if any(len(one.cases) != 1 for one in show):
-        raise ValueError(f"finding {id}: a further number is one number; show the pairs one by one")
     least, most = bounds(word, of.in_ratios)
     if least is not None and most is not None and least > most:
         raise ValueError(f"finding {id}: the region from {least} to {most} is empty")
     given: dict[str, Any] = {
-        name: getattr(of, name) for name in ("operation", "quantity", "unit", "per", "share", "scales")
+        column: getattr(of, column) for column in ("operation", "quantity", "unit", "per", "share", "scales")
     }
     ends = {"least": least, "most": most}  # as they are read again
-    given |= {name: None if end is None else float(end) for name, end in ends.items()}
-    given |= {"relation": word.relation, "of": word.of, "why": word.why}
-    given |= {"id": id, "page": page, "statement": sentence, "because": because, "processors": processors}
-    return Finding(**given, main=of, show=tuple(show))
+    given |= {column: None if end is None else float(end) for column, end in ends.items()}
+    given |= {"relation": word.relation, "of": word.of, "why": word.why, "processors": processors}
+    return Slot(id=id, statement=sentence, name=name, main=of, **given)
 
 
 class Judge:
@@ -103,19 +188,30 @@ class Judge:
         self.run = run
         #: What the run holds of a study.
         self.values = cache(partial(Values, run))
+        #: Whether nanoseconds were expected for this kind of machine.
+        self.clock = any(one.kind == kind(run.info.machine) for one in machines())
 
     def effects(self, of: Quantity) -> list[Effect]:
         """The number of each case of a quantity."""
+        if of.constant is not None:
+            return [Effect(of.constant, of.constant, of.constant)]
         measured = [effect(of, case, self.values) for case in of.cases]
         return [one.divided(scale) for one, scale in zip(measured, of.scales, strict=True)] if of.scales else measured
 
-    def __call__(self, one: Finding, effects: Sequence[Effect] | None = None) -> Found:
-        """What the run says about a finding; or what `effects` say, each with its own interval, in place of the effects
-        of its cases in the run.
+    def __call__(self, one: Finding, effects: Mapping[str, Sequence[Effect]] | None = None) -> Found:
+        """What the run says about a finding; or what `effects` say, by slot, each with its own interval, in place of
+        those of the run. The intervals of all judged cases of a sentence hold together.
         """
-        effects = self.effects(one.main) if effects is None else effects
-        weighed, each = weigh(one, one.main.cases, effects, self.values)
-        return Found(one, weighed, each, tuple(self.effects(quantity)[0] for quantity in one.show))
+        given = effects or {}
+        found = {slot.name: given.get(slot.name) or self.effects(slot.main) for slot in one.slots}
+        judged = {slot.name for slot in one.judged if self.clock or not slot.by_the_clock or not one.label}
+        among = sum(each.value is not None for name in judged for each in found[name])
+        filled = []
+        for slot in one.slots:
+            number = among if slot.name in judged else 1
+            weighed, each = weigh(slot, slot.main.cases, found[slot.name], self.values, number)
+            filled.append(Filled(slot, weighed, each, slot.name in judged))
+        return Found(one, tuple(filled))
 
 
 def record(one: Finding) -> dict:

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 
 import polars as pl
 
+from async_cost.findings.vocabulary import Word
 from async_cost.literature.published import published_times
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.statistics.effects import UNIT_OF_WORK, Case, Key, Measure, Operand
@@ -40,10 +41,36 @@ class Quantity(Measure):
 
     cases: tuple[Case, ...]
     noun: str = ""
+    #: A figure that a document reports, in place of what a run measures.
+    constant: float | None = None
+
+    def expect(
+        self, least: float | None = None, most: float | None = None, *, of: str = "all", why: str = ""
+    ) -> "Expected":
+        """The quantity with the region in which it is expected: a border may be open, and least and most may be one
+        number. `of` says of how many of several cases: all, most or none; `why` is the reason for an open border, or for
+        one that is looser than what was measured asks for.
+        """
+        relation = (
+            "equal" if least == most else "at most" if least is None else "at least" if most is None else "between"
+        )
+        return Expected(self, Word(relation, least, most, why, of))
+
+    def expect_word(self, word: Word) -> "Expected":
+        """The quantity, expected to be as a word of the vocabulary says, such as ac.cheapest."""
+        return Expected(self, word)
 
     def named(self, noun: str) -> "Quantity":
         """The same, its values followed by `noun`."""
         return replace(self, noun=noun)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A quantity with what is expected of it."""
+
+    of: Quantity
+    word: Word
 
 
 @dataclass(frozen=True)
@@ -99,6 +126,11 @@ class Pair:
         if not {self.key, self.baseline} <= set(times):
             raise LookupError(f"no document reports {self.key} against {self.baseline}")
         return times[self.key] / times[self.baseline]
+
+    @property
+    def reported(self) -> Quantity:
+        """That figure as a number of a sentence."""
+        return replace(self.ratio, constant=self.published)
 
     def time(self, per: str = UNIT_OF_WORK) -> Quantity:
         """Nanoseconds of the first side for a unit of work, or for one of the counter `per`, such as spawns."""

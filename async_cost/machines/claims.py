@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 
 from async_cost.derived import code_of
-from async_cost.findings.definitions import committed
+from async_cost.findings.definitions import committed, series_of
 from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import outcomes
 from async_cost.machines.hardware import chosen_runs
@@ -41,9 +41,9 @@ def on_machines(many: ManyRuns) -> pl.DataFrame:
 def _verdicts(folder: Path) -> pl.DataFrame:
     """What a run says about each claim: the columns VERDICTS. Of a committed series it is known already."""
     hashes = claims_of_today()
-    if known := committed("claim", folder, hashes):
+    if known := committed("claim", series_of(folder), {(id, ""): hash for id, hash in hashes.items()}):
         studies = {claim.id: claim.study for claim in load_claims()}
-        rows = [(row["series"], id, studies[id], row["outcome"]) for id, row in known.items() if id in studies]
+        rows = [(row["series"], id, studies[id], row["outcome"]) for (id, _), row in known.items() if id in studies]
         return pl.DataFrame(rows, schema=VERDICTS, orient="row")
 
     def judged(run: Run) -> list[tuple]:

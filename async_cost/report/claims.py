@@ -5,7 +5,7 @@ import polars as pl
 from async_cost import words
 from async_cost.literature.claims import NO_CLAIM, Claim, load_claims
 from async_cost.literature.replication import Judgement, outcomes
-from async_cost.report import finding
+from async_cost.report import numbers
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import Case, Operand
 from async_cost.statistics.statement import OUTCOMES, Weighed, departure, region
@@ -57,11 +57,11 @@ def _row(one: Judgement) -> dict[str, object]:
     claim, weighed, figure = one.claim, one.published, one.claim.published_value
     departs = departure(claim, weighed)
     return _of_claim(claim) | {
-        "published": None if figure is None else finding.value(claim, figure, figure, figure),
+        "published": None if figure is None else numbers.value(claim, figure, figure, figure),
         "here": _here(claim, weighed),
         "outcome": weighed.outcome.value,
         "departure": departs,
-        "region": finding.span(claim, *region(claim)),
+        "region": numbers.span(claim, *region(claim)),
         "compared": None if weighed.case is None or weighed.effect is None else _compared(claim, weighed.case),
         "clean": one.clean and _here(claim, one.clean),
         "clean_outcome": one.clean and one.clean.outcome.value,
@@ -77,7 +77,7 @@ def _row(one: Judgement) -> dict[str, object]:
 
 
 def _here(claim: Claim, weighed: Weighed) -> str | None:
-    return None if weighed.effect is None else finding.value(claim, weighed.effect, weighed.low, weighed.high)
+    return None if weighed.effect is None else numbers.value(claim, weighed.effect, weighed.low, weighed.high)
 
 
 def _compared(claim: Claim, case: Case) -> str:

@@ -1,215 +1,393 @@
-"""A finding as a reader sees it: a mark, the author's sentence, the values of this run; what follows from it, folded
-where it does not hold.
+"""A finding as a reader sees it: a mark, the sentence with its numbers, then small their intervals and what the committed
+machines say; what follows from it where it is as expected.
 
-✓ holds, ✗ does not hold and how it departs, ? undecided and what would decide it, · not judged, because the run or the
-group is no evidence, a dash where nothing was measured. Only what holds is asserted.
+✓ as expected; "fitted", as expected by a border that was written after the run was seen; ≠ not as expected; ≈ at the
+border; ? not known well enough; · only shown. What is not as expected is said by the label, which is true of any numbers.
+A quick run shows labels and numbers.
+
+`said` makes the record that an output of a notebook holds (`SAID`); pages, samples and notes render that.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import chain
+
+import msgspec
+import polars as pl
 
 from async_cost import words
-from async_cost.findings.finding import Found
-from async_cost.findings.operands import Quantity
-from async_cost.report import markup
+from async_cost.findings.committed import definitions, machines
+from async_cost.findings.definitions import hashes_of, said_by
+from async_cost.findings.finding import Filled, Finding, Found, Slot
+from async_cost.findings.lint import SLOT, slots_of
+from async_cost.report import figures, markup, tables
 from async_cost.runs.comparisons import address
-from async_cost.statistics.effects import NANOSECONDS, Effect, Measure, Operand
-from async_cost.statistics.statement import Outcome, Weighed, departure
+from async_cost.runs.profiles import NOT_EVIDENCE
+from async_cost.runs.run import Run
+from async_cost.statistics.statement import Outcome, Weighed
 
-#: How each outcome is marked, and what is said before a sentence that is not shown to be true.
-MARKS = {
-    Outcome.HOLDS: ("✓", ""),
-    Outcome.DOES_NOT_HOLD: ("✗", "Does not hold here"),
-    Outcome.UNDECIDED: ("?", "Undecided here"),
-    Outcome.NOT_MEASURED: (words.NOTHING, "Not measured"),
-    Outcome.NOT_MEASURABLE: (words.NOTHING, "Not measurable here"),
-}
-UNJUDGED = ("·", "Not judged")
-#: Of a definition that other findings of the run are older than.
-NEWER = "(Written after this run, which is no test of it.)"
-#: The numbers of a comparison.
-RATIO = Measure(operation="ratio", quantity="time", unit="ratio")
-ADDED = Measure(operation="difference", quantity="time", unit="ns")
+#: Under which name the metadata of an output holds what is said of its finding.
+SAID = "said"
+FITTED, NOTHING_TO_SAY = "fitted", words.NOTHING
+#: The marks that say yes or no.
+DECIDED = ("✓", FITTED, "≠")
+#: Those of what is not as it was expected to be.
+OPEN = ("≠", "≈", "?")
+#: Half an interval, as a part of the effect, up to which a number is of use although it crosses a border.
+USABLE = 0.25
 
 
-def marked(found: Found) -> tuple[str, str]:
-    """Its mark, and what is said before its sentence."""
-    if found.weighed.doubted:
-        return UNJUDGED
-    # Nothing crosses a border: what is missing leaves it open.
-    missing = found.outcome is Outcome.UNDECIDED and Outcome.UNDECIDED not in {one.outcome for one in found.each}
-    return MARKS[Outcome.NOT_MEASURED if missing else found.outcome]
+class Row(msgspec.Struct, frozen=True):
+    """A part of a label with its number here (empty: not measured) and on the committed machines, and what was expected."""
+
+    name: str
+    here: str
+    others: dict[str, str]
+    expected: str = ""
+    changed: str = ""
+    study: str = ""
 
 
-def markdown(found: Found) -> str:
-    """The finding where there is no style: mark, sentence, values; then what follows from it if it holds."""
-    sign, label = marked(found)
-    sentence = words.escape(found.finding.statement)
-    head = f"{sign} *{label}:* {sentence}" if label else f"{sign} **{sentence}**"
-    text = " ".join([head, *filter(None, [values(found), remark(found)])])
-    follows = found.finding.because
-    return f"{text}\n\n{follows}" if follows and found.outcome is Outcome.HOLDS else text
+class Said(msgspec.Struct, frozen=True):
+    """What a page says of a finding. `head` and `small` are Markdown with places for the `texts` of numbers, of which those
+    that are rows of the table of comparisons have `addresses`. `asserted`: the head is the author's sentence.
+    """
+
+    id: str
+    page: str
+    mark: str
+    head: str
+    small: str
+    texts: dict[str, str]
+    addresses: dict[str, str]
+    rows: list[Row]
+    short: str
+    asserted: bool = False
+    so: str = ""
+    expected: str = ""
+    rough: bool = False
+
+    @property
+    def absent(self) -> bool:
+        """Whether none of its numbers was measured."""
+        return not any(row.here for row in self.rows)
 
 
-def html(found: Found) -> str:
-    """The finding as a part of a page that can be linked to; what its region is can be pointed at."""
-    one, (sign, label) = found.finding, marked(found)
-    holds = found.outcome is Outcome.HOLDS and not label
-    follows = markup.safe_output({"text/markdown": one.because}) if one.because else ""
-    if follows and not holds:
-        follows = f"<details><summary>What would follow if it held</summary>{follows}</details>"
-    shown = markup.inline(" ".join(filter(None, [values(found), remark(found)])))
-    sentence = f"<b>{escape(one.statement)}</b>" if holds else f"<i>{label}:</i> {escape(one.statement)}"
-    name = label.lower().replace(" here", "").replace(" ", "-") or "holds"
+def said(found: Found, run: Run) -> Said:
+    """What a page of `run` says of a finding with slots."""
+    one, rough = found.finding, run.info.profile in NOT_EVIDENCE
+    forms = _forms(one)
+    lacking = {filled.slot.name for filled in found.slots if not filled.measured}
+    mark = "" if rough else _mark(found, lacking)
+    asserted = mark in ("✓", FITTED) or (mark == "·" and not lacking and not found.doubted and _signs_are_right(found))
+    template = one.sentence if asserted else _label(one, lacking)
+    used = [found.slots[at] for at in _order(one, template)]
+    texts = {filled.slot.name: number(filled, forms[filled.slot.name], label=not asserted) for filled in found.slots}
+    rows = {filled.slot.name: filled.weighed.row for filled in found.slots if len(filled.each) == 1}
+    note = "" if lacking & slots_of(one.note).keys() else one.note
+    others = [f"{name}: {numbers}" for name, numbers in _others(one, used, forms, run, rough)]
+    intervals = "" if rough else "; ".join(filter(None, (_interval(each, forms) for each in used)))
+    behind = "; ".join(filter(None, [intervals, note, "" if rough else _remark(found, mark, forms)]))
+    return Said(
+        id=one.id,
+        page=one.page,
+        mark=mark,
+        head=template,
+        small=" · ".join(filter(None, [behind, *others])),
+        texts={name: text for name, text in texts.items() if name not in lacking},
+        addresses={name: place for name, row in rows.items() if row and (place := address(row))},
+        rows=[*_rows(found, forms, texts)],
+        short=_label(one, lacking),
+        asserted=asserted,
+        so=one.so if mark in ("✓", FITTED) else "",
+        expected="; ".join(figures.region(slot, forms[slot.name]) for slot in one.judged),
+        rough=rough,
+    )
+
+
+# -- the mark --------------------------------------------------------------------------------------
+
+
+def _mark(found: Found, lacking: set[str]) -> str:
+    if len(lacking) == len(found.slots) or found.outcome is Outcome.NOT_MEASURABLE:
+        return NOTHING_TO_SAY
+    if found.doubted or lacking or found.outcome is None:
+        return "·"
+    if found.outcome is Outcome.UNDECIDED:
+        return "≈" if all(map(_usable, chain.from_iterable(one.each for one in found.judged))) else "?"
+    return "≠" if found.outcome is Outcome.DOES_NOT_HOLD else "✓" if found.tested else FITTED
+
+
+def _usable(one: Weighed) -> bool:
+    """Whether a number that crosses a border is known well enough to use: to a quarter of its effect, or to what counts
+    as a difference. One that two readings contradict is not.
+    """
+    if one.outcome is not Outcome.UNDECIDED:
+        return True
+    if one.sittings is None:
+        return False
+    if one.none[0] > 0:  # a ratio
+        half, effect, counts = math.log(one.high / one.low) / 2, abs(math.log(one.effect)), math.log(one.none[1])
+    else:
+        half, effect, counts = (one.high - one.low) / 2, abs(one.effect), one.none[1]
+    return half <= max(USABLE * effect, counts)
+
+
+def _signs_are_right(found: Found) -> bool:
+    """Whether numbers that this machine only shows lie on that side of no effect on which the sentence says they are."""
+    for filled in found.slots:
+        least, most = (-math.inf if end is None else end for end in (filled.slot.least, filled.slot.most))
+        nothing = _nothing(filled.slot)
+        if not filled.slot.is_judged or least < nothing < most:
+            continue
+        ends = [end for one in filled.measured for end in (one.low, one.high)]
+        if any((end - nothing) * ((filled.slot.least or filled.slot.most) - nothing) < 0 for end in ends):
+            return False
+    return True
+
+
+# -- its numbers -----------------------------------------------------------------------------------
+
+
+def number(filled: Filled, form: str, *, label: bool = False) -> str:
+    """The number of a slot as text; of several cases the least and the greatest, or of how many it is true."""
+    ends, slot = filled.ends, filled.slot
+    if not ends:
+        return "not measured"
+    true = sum(one.outcome is Outcome.HOLDS for one in filled.each)
+    inside = filled.weighed.outcome is Outcome.HOLDS and slot.is_judged
+    return _text(slot, form, ends | {"true": true}, inside, label)
+
+
+def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
+    nothing, around = _nothing(slot), _around(slot)
+    if slot.of == "most" and slot.is_judged:
+        return f"{row['true']} of {len(slot.main.cases)}"
+    if slot.quantity == "count" and slot.in_ratios and row["least"] == row["greatest"] == 1:
+        return "equally many"
+    single = len(slot.main.cases) == 1 and slot.operation != "value" and slot.main.constant is None
+    if single and row["low"] < nothing < row["high"] and form != "x":
+        ends = figures.text(slot, "%" if slot.in_ratios else form, [row["low"], row["high"]], signed=True)
+        return f"{figures.NOTHING_MEASURABLE} ({ends})" if around and inside else ends
+    values = [row["least"], row["greatest"]]
+    other_side = label and min(values) < nothing
+    return figures.text(slot, form, values, signed=form != "x" and form != "of" and (around or other_side))
+
+
+def _interval(filled: Filled, forms: dict[str, str]) -> str:
+    """The interval of a number; of several cases, from the lowest end to the highest. Nothing where the number shows it."""
+    ends, slot = filled.ends, filled.slot
+    if not ends or slot.main.constant is not None or (slot.of == "most" and slot.is_judged):
+        return ""
+    if slot.operation != "value" and len(slot.main.cases) == 1 and ends["low"] < _nothing(slot) < ends["high"]:
+        return f"measured {figures.text(slot, '+', [ends['least']])}" if not slot.in_ratios else ""
+    return figures.interval(slot, forms[slot.name], ends["low"], ends["high"])
+
+
+def _others(
+    one: Finding, used: Sequence[Filled], forms: dict[str, str], run: Run, rough: bool
+) -> Iterator[tuple[str, str]]:
+    """What each committed machine of another kind says, all of them beside a quick run: its name, and its numbers."""
+    hashes, own = hashes_of([one]), [run.info.run_id, *(each.info.run_id for each in run.sittings)]
+    for machine in machines():
+        if machine.series in own:
+            continue
+        rows = [_row_of(filled.slot, machine.series, hashes) for filled in used]
+        numbers = [
+            _of_row(filled.slot, forms[filled.slot.name], row)
+            for filled, row in zip(used, rows, strict=True)
+            if filled.slot.main.constant is None
+        ]
+        known = [text for text in numbers if text]
+        if known or not rough:
+            yield machine.name, figures.together(known) if known else "not measured"
+
+
+def _row_of(slot: Slot, series: str, hashes: dict[tuple[str, str], str]) -> dict | None:
+    """What data/judged.csv says of a slot by a series, if it is defined as it was then."""
+    row = said_by("finding", series).get((slot.id, slot.name))
+    return row if row and row["hash"] == hashes[slot.id, slot.name] and row["value"] is not None else None
+
+
+def _of_row(slot: Slot, form: str, row: dict | None) -> str:
+    if row is None:
+        return ""
+    text = _text(slot, form, row, row["outcome"] == Outcome.HOLDS, label=True)
+    return f"≠ {text}" if row["outcome"] == Outcome.DOES_NOT_HOLD else text
+
+
+# -- what is around them ---------------------------------------------------------------------------
+
+
+def _remark(found: Found, mark: str, forms: dict[str, str]) -> str:
+    """Why it is not said as a sentence."""
+    expected = words.listing(figures.region(one.slot, forms[one.slot.name]) for one in found.judged)
+    open_ones = [one for filled in found.judged for one in filled.each if one.outcome is Outcome.UNDECIDED]
+    if found.doubted:
+        return str(found.doubted.weighed.reason)
+    if mark == NOTHING_TO_SAY:
+        return next((str(one.weighed.reason) for one in found.slots if one.weighed.reason), "")
+    if mark == "≠":
+        return f"expected {expected}"
+    if mark == "≈":
+        return f"at the border of what was expected, {expected}"
+    if mark == "?":
+        why = [f"to decide it: {one.to_decide}" for one in open_ones if one.to_decide]
+        why += [one.reason for one in open_ones if one.reason]
+        return "; ".join([f"expected {expected}", *why[:1]])
+    return ""
+
+
+def _rows(found: Found, forms: dict[str, str], texts: dict[str, str]) -> Iterator[Row]:
+    """The parts of the label, a row each, with the numbers of all machines."""
+    one, hashes = found.finding, hashes_of([found.finding])
+    changes = {(row["id"], row["slot"]): row for row in definitions().filter(id=one.id).iter_rows(named=True)}
+    for name, part in _parts(one):
+        names = list(slots_of(part))
+        filled = [each for each in found.slots if each.slot.name in names]
+        measured = all(each.measured for each in filled)
+        others = {}
+        for machine in machines():
+            rows = [_row_of(each.slot, machine.series, hashes) for each in filled]
+            if all(rows):
+                shown = (_of_row(each.slot, forms[each.slot.name], row) for each, row in zip(filled, rows, strict=True))
+                others[machine.name] = figures.together(shown)
+        judged = [each.slot for each in filled if each.slot.is_judged]
+        history = [changes.get((one.id, slot.name), {}) for slot in judged]
+        yield Row(
+            name=name,
+            here=figures.together(texts[each] for each in names) if measured else "",
+            others=others,
+            expected=words.listing(figures.region(slot, forms[slot.name]) for slot in judged) if judged else "",
+            changed="; ".join(filter(None, (change for row in history for change in _changes(row)))),
+            study=filled[0].slot.main.cases[0][0][0].study,
+        )
+
+
+def _changes(row: dict) -> Iterator[str]:
+    if row.get("changed"):
+        yield row["changed"]
+    if row.get("reworded"):
+        yield f"{row['reworded']}: reworded"
+
+
+def _parts(one: Finding) -> list[tuple[str, str]]:
+    """The parts of a label that have a number: what it is, and the part as a template."""
+    parts = [part.strip() for part in one.label.split(";")]
+    return [(SLOT.sub("", part).strip().rstrip(":").strip(), part) for part in parts if SLOT.search(part)]
+
+
+def _label(one: Finding, lacking: set[str]) -> str:
+    """The label as a sentence, without the parts whose numbers were not measured."""
+    parts = [part for _, part in _parts(one) if not lacking & slots_of(part).keys()]
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _forms(one: Finding) -> dict[str, str]:
+    """How each slot is written: as the sentence says, else as the label or the note does."""
+    return {**slots_of(one.note), **slots_of(one.so), **slots_of(one.label), **slots_of(one.sentence)}
+
+
+def _order(one: Finding, template: str) -> list[int]:
+    """The places of the slots of a template among all slots, in its order."""
+    places = {slot.name: at for at, slot in enumerate(one.slots)}
+    return [places[name] for name in slots_of(template)]
+
+
+def _nothing(slot: Slot) -> float:
+    return 1.0 if slot.in_ratios else 0.0
+
+
+def _around(slot: Slot) -> bool:
+    """Whether its region is on both sides of no effect."""
+    least, most = (slot.least, slot.most)
+    return slot.is_judged and (least is None or least < _nothing(slot)) and (most is None or most > _nothing(slot))
+
+
+# -- rendered --------------------------------------------------------------------------------------
+
+
+def filled(one: Said, template: str, *, links: bool = False, strong: bool = False) -> str:
+    """A template of a finding in Markdown, its numbers bold, and links to the notes on them."""
+
+    def shown(name: str) -> str:
+        text = words.linked(one.texts[name], one.addresses.get(name) if links else None)
+        return f"**{text}**" if strong else text
+
+    return SLOT.sub(lambda found: shown(found[1]) if found[1] in one.texts else "", template)
+
+
+def head(one: Said, *, links: bool = False) -> str:
+    """The sentence in bold, or the label with its numbers in bold, in Markdown."""
+    text = filled(one, one.head, links=links, strong=not one.asserted)
+    return f"**{text}**" if one.asserted else text
+
+
+def short(one: Said) -> str:
+    """Its label with its numbers, in Markdown."""
+    return filled(one, one.short, strong=one.head != one.short or not one.asserted)
+
+
+def markdown(one: Said) -> str:
+    """The finding where there is no style."""
+    mark = f"*{one.mark}*" if one.mark == FITTED else one.mark
+    text = " ".join(filter(None, [mark, head(one), filled(one, one.small)]))
+    return f"{text}\n\n{filled(one, one.so)}" if one.so else text
+
+
+def html(one: Said) -> str:
+    """The finding as a part of a page that can be linked to; what was expected can be pointed at."""
+    name = {"≠": "other", "≈": "other", "?": "other"}.get(one.mark, "plain")
+    so = f"<p>{markup.inline(filled(one, one.so, links=True))}</p>" if one.so else ""
+    title = escape(f"expected: {one.expected}") if one.expected else ""
+    small = markup.inline(filled(one, one.small, links=True))
     return (
-        f'<div class="finding {name}" id="finding-{escape(one.id)}">\n'
-        f'<p><span class="mark">{sign}</span> {sentence} '
-        f'<span class="values" title="{escape(region(found))}">{shown}</span></p>\n'
-        f"{follows}</div>"
+        f'<div class="finding {name}" id="finding-{escape(one.id)}">\n<p><span class="mark">{one.mark}</span> '
+        f'{markup.inline(head(one, links=True))} <span class="values" title="{title}">{small}</span></p>\n{so}</div>'
     )
 
 
-def values(found: Found) -> str:
-    """The number of the finding with its interval and the further ones, in Markdown: `55 ns [54, 56] more a request`.
-    Of several cases, the smallest and the largest.
+def table(some: Sequence[Said]) -> str:
+    """Findings of a quick run: what each number is, the reader's, and those of the committed machines."""
+    rows = [(one, row) for one in some for row in one.rows if row.here]
+    names = [machine.name for machine in machines()]
+    top = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("", "yours", *names))
+    body = "".join(
+        f'<tr id="finding-{escape(one.id)}"><td>{markup.inline(row.name)}</td><td><b>{markup.inline(row.here)}</b></td>'
+        + "".join(f"<td>{markup.inline(row.others.get(name, words.NOTHING))}</td>" for name in names)
+        + "</tr>\n"
+        for one, row in rows
+    )
+    return f'<table class="numbers"><thead><tr>{top}</tr></thead><tbody>\n{body}</tbody></table>' if rows else ""
+
+
+def footnotes(some: Sequence[Said]) -> Iterator[str]:
+    """What stands at the end of a page: what was expected of each number, as a folded table; what was not measured, with
+    the command that measures it.
     """
-    one = found.finding
-    measured = sorted((each for each in found.each if each.effect is not None), key=lambda each: each.effect)
-    apart = (Outcome.UNDECIDED, Outcome.DOES_NOT_HOLD)
-    texts = [_of(one.main, each.effect, each, each.holds if each.outcome in apart else None) for each in measured]
-    if len(texts) > 1 and measured[0].effect == measured[-1].effect:
-        texts = [f"{texts[0]} in all {len(texts)}"]
-    elif len(texts) > 1:
-        noun = f" {one.main.noun}".rstrip()
-        ends = [f"{texts[at].removesuffix(noun)} ({words.code(_name(measured[at], measured))})" for at in (0, -1)]
-        compared = f", {len(measured)} compared" if len(measured) > 2 else ""
-        true = sum(weighed.outcome is Outcome.HOLDS for weighed in measured)
-        of = f", true of {true}" if one.of == "most" else ""
-        texts = [f"from {ends[0]} to {ends[1]}{noun}{compared}{of}"]
-    further = zip(one.show, found.shown, strict=True)
-    return "; ".join(texts + [_of(of, each.value, each) for of, each in further if each.value is not None])
-
-
-def remark(found: Found) -> str:
-    """Why it does not hold, is not decided, not judged or not measured, in Markdown, and whether it was written after
-    the run.
-    """
-    return " ".join(filter(None, [_why(found), "" if found.tested else NEWER]))
-
-
-def _why(found: Found) -> str:
-    weighed, missing = found.weighed, [one for one in found.each if one.effect is None]
-    if weighed.doubted or weighed.effect is None or found.outcome is Outcome.NOT_MEASURABLE:
-        return f"({weighed.reason}.)"
-    if found.outcome is Outcome.DOES_NOT_HOLD:
-        return f"({departure(found.finding, weighed)}: it {region(found)}.)"
-    if found.outcome is Outcome.HOLDS:
-        return ""
+    names = [machine.name for machine in machines()]
+    expected = [row for one in some if not one.rough for row in one.rows if row.expected]
+    columns = ["number", "expected", "here", *names, "changed"]
+    values = (
+        (
+            row.name,
+            row.expected,
+            row.here or words.NOTHING,
+            *(row.others.get(name, words.NOTHING) for name in names),
+            row.changed,
+        )
+        for row in expected
+    )
+    if expected:
+        yield tables.table(pl.DataFrame(list(values), columns, orient="row"), "What was expected of each number").data
+    missing = [(row, one.rough) for one in some for row in one.rows if not row.here]
     if missing:
-        return f"({len(missing)} of {len(found.each)} were not measured: {missing[0].reason}.)"
-    close = weighed.to_decide
-    why = f" To decide it: {close}." if close else f" {weighed.reason}." if weighed.reason else ""
-    return f"(It {region(found)}.{why})"
-
-
-def region(found: Found) -> str:
-    """The region in which it holds, as plain text: `holds from 1.68 to 2.38`."""
-    if found.weighed.holds is None:
-        return "holds nowhere here"
-    of = {"all": "", "most": " for most", "none": " for none"}[found.finding.of]
-    return f"holds{of} {span(found.finding, *found.weighed.holds)}"
-
-
-def span(measure: Measure, least: float, most: float) -> str:
-    """`from 1.68 to 2.38`, `up to 5 ns`."""
-    if least == most:
-        return f"at {value(measure, least, least, least)}"
-    start, end = (
-        value(measure, end, end, end) if math.isfinite(end) and not (measure.in_ratios and end == 0) else ""
-        for end in (least, most)
-    )
-    if start and end:
-        return f"from {start} to {end}"
-    return f"from {start} on" if start else f"up to {end}" if end else "everywhere"
-
-
-def value(
-    measure: Measure,
-    number: float,
-    low: float,
-    high: float,
-    where: str | None = None,
-    *,
-    baseline: str = "",
-    borders: tuple[float, float] | None = None,
-) -> str:
-    """A number in the unit of its measure with its interval, in Markdown: `55 ns [54, 56]`, `93`.
-
-    `where` is the address of the comparison that it is of, `baseline` what a ratio is to. There are as many digits as
-    it takes to tell the ends of the interval from `borders`.
-    """
-    unit, size = "", 1.0
-    if measure.in_ratios:
-        unit = words.TIMES + (f"{words.NBSP}{words.code(baseline)}" if baseline else "")
-    elif measure.unit in NANOSECONDS:
-        ns = NANOSECONDS[measure.unit]
-        name, size = words.unit_of(max(abs(end) * ns for end in (number, low, high)))
-        unit, size = f"{words.NBSP}{name}", size / ns
-    elif low == high:
-        return words.number(number) if abs(number) < 10 and number % 1 else words.whole(number)
-    if low == high:
-        shown = words.number(number / size)
-        hidden = any(number != end and words.number(end / size) == shown for end in borders or () if math.isfinite(end))
-        return f"{f'{number / size:.7g}' if hidden else shown}{unit}"
-    ends = [end / size for end in borders or () if math.isfinite(end)]
-    shown, interval = words.with_ends(number / size, low / size, high / size, 1.0 if measure.in_ratios else 0.0, ends)
-    return f"{words.linked(shown + unit, where)} {interval}"
-
-
-def numbers(row: Mapping) -> str:
-    """What a row of the table of comparisons says: its ratio, and what a unit of work takes more."""
-    ratio = value(RATIO, row["ratio"], row["low"], row["high"])
-    return f"{ratio}; more {words.one(row['unit'] or 'iteration')}: {added(row)}"
-
-
-def added(row: Mapping) -> str:
-    """What a unit of work takes more, of a row of the table of comparisons."""
-    return value(ADDED, row["added_ns"], row["added_low"], row["added_high"])
-
-
-def _of(quantity: Quantity, number: float, found: Weighed | Effect, borders: tuple | None = None) -> str:
-    where = found.row and address(found.row)
-    shown = value(quantity, number, found.low, found.high, where, baseline=_baseline(quantity), borders=borders)
-    return f"{shown} {quantity.noun}".rstrip()
-
-
-def _baseline(quantity: Quantity) -> str:
-    """What a ratio of times is to, if it is the same for all cases."""
-    if quantity.operation != "ratio" or quantity.scales or quantity.quantity != "time":
-        return ""
-    names = {_side(case[1][0], case[0][0]) for case in quantity.cases}
-    return names.pop() if len(names) == 1 else ""
-
-
-def _side(one: Operand, other: Operand) -> str:
-    """What one side of a comparison is called: its variant, or what it differs from the other in."""
-    if one.variant != other.variant or one == other:
-        return one.variant
-    return one.parameter if one.bench == other.bench else one.bench.rpartition("/")[2]
-
-
-def _name(weighed: Weighed, among: Sequence[Weighed]) -> str:
-    """What tells a case from the others: its first side, and bench, baseline and parameter if they differ."""
-    ends = [(one.case[0][0], one.case[-1][0]) for one in among]
-    sides = {(_side(one, other), _side(other, one)) for one, other in ends}
-    first, last = weighed.case[0][0], weighed.case[-1][0]
-    name = _side(first, last)
-    if len({other for _, other in sides}) > 1 and first != last:
-        name += f" / {_side(last, first)}"
-    if first.variant == last.variant and len({one.variant for one, _ in ends}) > 1:
-        name = first.variant if len(sides) == 1 or first == last else f"{first.variant}, {name}"
-    by_bench = len({one.bench for one, _ in ends}) > 1 and not first.bench.startswith(first.variant)
-    bench = first.bench if by_bench and (first.variant != last.variant or first == last) else ""
-    parameter = first.parameter if len({one.parameter for one, _ in ends}) > 1 else ""
-    return " ".join(filter(None, (bench, name if len(sides) > 1 or not bench else "", parameter)))
+        studies = ",".join(dict.fromkeys(row.study for row, _ in missing))
+        how = "PROFILE=quick NATIVE=1 " if missing[0][1] else ""
+        listed = words.listing(dict.fromkeys(markup.inline(row.name) for row, _ in missing))
+        yield (
+            f'<details class="absent"><summary>Not in this run: {listed}</summary>'
+            f"<p><code>make report {how}STUDIES={escape(studies)}</code> measures them.</p></details>"
+        )

@@ -14,19 +14,28 @@ import polars as pl
 
 from async_cost import words
 from async_cost.derived import code_of
-from async_cost.findings.definitions import NOT_JUDGED, committed, limits_of_today, row_of
+from async_cost.findings.definitions import NOT_JUDGED, committed, hashes_of, series_of
 from async_cost.findings.finding import Finding, Judge, recorded
+from async_cost.findings.lint import SLOT
 from async_cost.machines import claims, hardware
 from async_cost.machines.many import chosen_folders, read_many, stored_rows
 from async_cost.paths import reports_root
-from async_cost.report import charts, finding
+from async_cost.report import charts, numbers
 from async_cost.runs.run import Run
-from async_cost.statistics.statement import Outcome
+from async_cost.statistics.statement import Outcome, together
 
 #: Names the folder of executed analyses, whose findings are judged on every run.
 ANALYSES = "ASYNC_COST_ANALYSES"
 #: A judgement also depends on the code that judges findings and words it.
 CODE = code_of("literature", "findings", "machines", "report")
+#: How an outcome is marked in a table of machines.
+MARKS: dict[str, str] = {
+    Outcome.HOLDS: "✓",
+    Outcome.DOES_NOT_HOLD: "≠",
+    Outcome.UNDECIDED: "?",
+    Outcome.NOT_MEASURABLE: words.NOTHING,
+    Outcome.NOT_MEASURED: words.NOTHING,
+}
 JUDGED = dict.fromkeys(("run", "study", "finding", "page", "sentence", "outcome", "mark", "values"), pl.String)
 
 
@@ -106,28 +115,38 @@ def _analyses() -> Path:
 
 def _judged(folder: Path, stated: Sequence[Finding]) -> pl.DataFrame:
     """What the run in `folder` says about findings: JUDGED. Of a committed series it is known already."""
-    limits = limits_of_today()
-    known = committed("finding", folder, {one.id: str(row_of(one, limits)["hash"]) for one in stated})
+    hashes = hashes_of(stated)
+    known = committed("finding", series_of(folder), hashes)
     if stated and known:
-        rows = [_known(one, known[one.id]) for one in stated]
+        rows = [row for one in stated if (row := _known(one, known))]
         return pl.DataFrame(rows, schema=JUDGED, orient="row")
 
     def rows_of(run: Run) -> Iterator[tuple]:
-        for one, found in zip(stated, map(Judge(run), stated), strict=True):
-            of = run.info.run_id, one.main.cases[0][0][0].study
-            says = found.outcome, finding.marked(found)[0], words.plain(finding.values(found))
-            yield *of, one.id, one.page, one.statement, *says
+        for found in map(Judge(run), stated):
+            if found.outcome:
+                values = [(one.weighed.effect, one.weighed.low, one.weighed.high) for one in found.judged]
+                outcome = NOT_JUDGED if found.doubted else found.outcome
+                yield _row(run.info.run_id, found.finding, outcome, values)
 
     return stored_rows(folder, "findings", CODE + repr(stated).encode(), JUDGED, rows_of)
 
 
-def _known(one: Finding, row: Mapping) -> tuple:
-    """A row of JUDGED from one of data/judged.csv."""
-    mark = finding.UNJUDGED if row["outcome"] == NOT_JUDGED else finding.MARKS[Outcome(row["outcome"])]
-    measured = row["value"] is not None
-    values = finding.value(one.main, row["value"], row["low"], row["high"]) if measured else ""
-    study = one.main.cases[0][0][0].study
-    return row["series"], study, one.id, one.page, one.statement, row["outcome"], mark[0], words.plain(values)
+def _known(one: Finding, rows: Mapping) -> tuple | None:
+    """A row of JUDGED from those of data/judged.csv, if anything is expected."""
+    judged = [rows[slot.id, slot.name] for slot in one.judged]
+    outcomes = [row["outcome"] for row in judged]
+    if not judged:
+        return None
+    outcome = NOT_JUDGED if NOT_JUDGED in outcomes else together(map(Outcome, outcomes))
+    return _row(judged[0]["series"], one, outcome, [(row["value"], row["low"], row["high"]) for row in judged])
+
+
+def _row(run: str, one: Finding, outcome: str, values: Sequence[tuple]) -> tuple:
+    study, mark = one.slots[0].main.cases[0][0][0].study, MARKS.get(outcome, "·")
+    shown = (
+        numbers.value(slot.main, *each) for slot, each in zip(one.judged, values, strict=True) if each[0] is not None
+    )
+    return run, study, one.id, one.page, SLOT.sub("…", one.sentence), outcome, mark, words.plain("; ".join(shown))
 
 
 def open_machines() -> Machines:

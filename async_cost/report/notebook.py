@@ -6,15 +6,18 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import nbformat
 from markupsafe import Markup
 from nbconvert import HTMLExporter
+from nbformat.v4 import new_code_cell, new_output
 from traitlets.config import Config
 
-from async_cost.findings.finding import RECORD, Finding, recorded
-from async_cost.report import charts, markup
+from async_cost.findings.finding import Finding, recorded
+from async_cost.report import charts, finding, markup
 from async_cost.report.assets import TEMPLATE
-from async_cost.statistics.statement import Outcome
+from async_cost.report.finding import Said
+from async_cost.report.tables import ROWS
 
 #: Tags prose that is for those who see the code below it.
 OF_CODE = "code"
@@ -31,10 +34,11 @@ class Page:
     answer: Markup | None
     #: The first of its charts, which stands for it on the front page.
     picture: Markup | None
-    #: What it says of numbers, in its order.
+    #: The definitions of what it says of numbers, in its order, and what it says.
     findings: list[Finding]
-    #: Those that were judged and are not shown to be true: mark, id and statement.
-    others: list[tuple[str, str, str]] = field(default_factory=list)
+    said: list[Said] = field(default_factory=list)
+    #: The addresses of the comparisons whose numbers it shows.
+    rows: list[str] = field(default_factory=list)
     #: Whether anything that it says is judged, and what is not and why.
     judged: bool = True
     doubt: str = ""
@@ -47,13 +51,28 @@ class Page:
     @property
     def studies(self) -> list[str]:
         """The studies that its findings are about."""
-        return list(dict.fromkeys(case[0][0].study for one in self.findings for case in one.main.cases))
+        cases = (slot.main.cases[0] for one in self.findings for slot in one.slots)
+        return list(dict.fromkeys(case[0][0].study for case in cases))
 
     @property
     def short_answer(self) -> Markup | None:
-        """The first paragraph of the answer, which says it in one sentence."""
-        first = re.search(r"<p>.*?</p>", self.answer or "", re.DOTALL)
-        return Markup(first[0]) if first else self.answer
+        """What it says first: labels and numbers of the first finding; else the first paragraph of the answer."""
+        if first := next((one for one in self.said if not one.absent), None):
+            return markup.inline(finding.short(first))
+        found = re.search(r"<p>.*?</p>", self.answer or "", re.DOTALL)
+        return Markup(found[0]) if found else self.answer
+
+
+def said_in(content: nbformat.NotebookNode) -> list[Said]:
+    """What a notebook says of its findings, in its order."""
+    outputs = (output for cell in content.cells for output in cell.get("outputs", []))
+    return [one for output in outputs if (one := said_of(output))]
+
+
+def said_of(output: nbformat.NotebookNode) -> Said | None:
+    """What an output says of a finding."""
+    record = output.get("metadata", {}).get(finding.SAID)
+    return record and msgspec.convert(record, Said)
 
 
 def answers_of(content: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
@@ -63,18 +82,14 @@ def answers_of(content: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
         for cell in content.cells
         if _answers(cell)
         for output in cell.get("outputs", [])
-        if "text/markdown" in output.get("data", {})
+        if output.output_type == "display_data" and not {charts.VEGALITE_MIME} & set(output.data)
     ]
-    decided = (Outcome.HOLDS, Outcome.DOES_NOT_HOLD)
-    return sorted(outputs, key=lambda output: output.metadata.get("outcome") not in decided)
 
+    def undecided(output: nbformat.NotebookNode) -> bool:
+        one = said_of(output)
+        return bool(one and not one.rough and one.mark not in finding.DECIDED)
 
-def not_shown(content: nbformat.NotebookNode) -> list[tuple[str, str, str]]:
-    """Of the findings that were judged and are not shown to be true: mark, id and statement."""
-    outputs = [output for cell in content.cells for output in cell.get("outputs", [])]
-    says = [output for output in outputs if RECORD in output.get("metadata", {})]
-    found = [(output.data["text/markdown"][0], output.metadata[RECORD]) for output in says]
-    return [(sign, one["id"], one["statement"]) for sign, one in found if sign in "✗?"]
+    return sorted(outputs, key=undecided)
 
 
 def _answers(cell: nbformat.NotebookNode) -> bool:
@@ -91,7 +106,15 @@ def read(notebook: Path) -> nbformat.NotebookNode:
 def page_of(notebook: Path) -> Page:
     """The page of an executed notebook. Raises `PublishError` for a chart without a description."""
     content = read(notebook)
-    heading, others = take_heading(content, notebook), not_shown(content)
+    heading, said = take_heading(content, notebook), said_in(content)
+    rows = [place for one in said for place in one.addresses.values()]
+    rows += [
+        place
+        for cell in content.cells
+        for one in cell.get("outputs", [])
+        for place in one.get("metadata", {}).get(ROWS, ())
+    ]
+    render(content)
     answers = [Markup(markup.safe_output(output.data)) for output in answers_of(content)]
     _lift(content)
     _join_code(content)
@@ -110,8 +133,37 @@ def page_of(notebook: Path) -> Page:
         answer=Markup("\n").join(answers) if answers else None,
         picture=figures.first,
         findings=recorded([notebook]),
-        others=others,
+        said=said,
+        rows=rows,
     )
+
+
+def render(content: nbformat.NotebookNode, *, as_markdown: bool = False) -> None:
+    """Put what is said of findings in place of the outputs that hold it: as HTML, or as Markdown. What was not measured
+    goes to the end, in a folded line, and before it what was expected; of a quick run, findings that follow one another
+    are a table.
+    """
+    said = said_in(content)
+    for cell in content.cells:
+        outputs, rough = list[nbformat.NotebookNode](), list[Said]()
+        for output in [*cell.get("outputs", []), None]:
+            one = output and said_of(output)
+            if one and one.rough:
+                rough += [] if one.absent else [one]
+                continue
+            if rough:
+                outputs.append(new_output("display_data", {"text/html": finding.table(rough)}))
+                rough = []
+            if one and not one.absent:
+                output.data = (
+                    {"text/markdown": finding.markdown(one)} if as_markdown else {"text/html": finding.html(one)}
+                )
+            if output and not (one and one.absent):
+                outputs.append(output)
+        if "outputs" in cell:
+            cell.outputs = outputs
+    if notes := [new_output("display_data", {"text/html": html}) for html in finding.footnotes(said)]:
+        content.cells.append(new_code_cell("", outputs=notes))
 
 
 def take_heading(content: nbformat.NotebookNode, notebook: Path) -> Markup:
@@ -128,7 +180,7 @@ def _lift(content: nbformat.NotebookNode) -> None:
     """Take the answers, and a heading `The answer`, out of the body: the page's head shows them."""
     for cell in content.cells:
         if _answers(cell):
-            cell.outputs = [output for output in cell.outputs if "text/markdown" not in output.get("data", {})]
+            cell.outputs = [output for output in cell.outputs if charts.VEGALITE_MIME in output.get("data", {})]
         if cell.cell_type == "markdown":
             cell.source = re.sub(r"^#+ +The answer\s*$", "", cell.source, count=1, flags=re.MULTILINE).strip()
 

@@ -6,7 +6,7 @@ moves the focus to it.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -21,14 +21,13 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import RustLexer
 
 from async_cost import words
-from async_cost.report import finding, markup
+from async_cost.report import markup, numbers
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR, address
 from async_cost.runs.run import Run
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.table import comparisons
 
-LINK = re.compile(rf'<a href="#{words.NOTE}(\w+)">(.*?)</a>', re.DOTALL)
 #: A drawing of one comparison: pixels, and what is left free at either side.
 WIDTH, FREE = 320, 8
 
@@ -62,10 +61,9 @@ class Notes:
             found |= {(study, *pair): part["ratio"].to_list() for pair, part in parts.items()}
         return found
 
-    def of(self, *bodies: str | None) -> list[dict[str, object]]:
-        """The notes on all comparisons that `bodies` link to, in order of appearance, as notes.html.j2 shows them."""
-        wanted = dict.fromkeys(found for body in bodies for found, _ in LINK.findall(body or ""))
-        return [self._note(where, self.rows[where]) for where in wanted if where in self.rows]
+    def of(self, addresses: Iterable[str]) -> list[dict[str, object]]:
+        """The notes on the comparisons with these addresses, as notes.html.j2 shows them."""
+        return [self._note(where, self.rows[where]) for where in dict.fromkeys(addresses) if where in self.rows]
 
     def _note(self, where: str, row: Mapping[str, Any]) -> dict[str, object]:
         study, variants = row["study"], [row["variant"].removesuffix(words.CONTROL), row["baseline_variant"]]
@@ -73,7 +71,7 @@ class Notes:
             words.key(dict(zip(KEY, (row[name] for name in names), strict=True))) for names in (KEY, BASE_KEY)
         )
         of_processes = self.processes[study, *(row[name] for name in PAIR)]
-        numbers = row["low"], row["ratio"], row["high"]
+        interval = row["low"], row["ratio"], row["high"]
         least, most = min(row["low"], *of_processes), max(row["high"], *of_processes)
         scale = (WIDTH - 2 * FREE) / ((most - least) or 1)
         ends = [words.with_ends(end, row["low"], row["high"], 1)[0] for end in (min(of_processes), max(of_processes))]
@@ -81,14 +79,14 @@ class Notes:
             "address": where,
             "row": row,
             "names": markup.inline(f"{mine} compared with {theirs}, in {words.escape(study)}"),
-            "numbers": markup.inline(finding.numbers(row)),
+            "numbers": markup.inline(numbers.numbers(row)),
             "baseline": markup.inline(theirs),
             "change": markup.inline(row["change"] or words.NOTHING),
             "limit": words.exact_percent(row["limit"]),
             "quartiles": words.with_ends(row["ratio"], row["q1"], row["q3"], 1)[1],
             "width": WIDTH,
             "dots": [f"{FREE + scale * (value - least):.1f}" for value in of_processes],
-            "ends": [f"{FREE + scale * (value - least):.1f}" for value in numbers],
+            "ends": [f"{FREE + scale * (value - least):.1f}" for value in interval],
             "drawn": f"The ratio in each of {words.counted(len(of_processes), 'process')}, "
             f"from {ends[0]} to {ends[1]}; below, the interval",
             "rows": f"data/{self.run.file(study, 'time').name}",
@@ -129,8 +127,3 @@ def _shown(cell: nbformat.NotebookNode) -> str:
         shown += markup.safe_output(data) if "text/html" in data else f"<pre>{escape(text)}</pre>"
     # Lines that a cell printed one after the other are one output.
     return shown.replace("</pre><pre>", "").replace("<pre>", '<pre tabindex="0">')
-
-
-def without(body: str, known: Collection[str]) -> Markup:
-    """`body` without the links to comparisons whose addresses are not `known`."""
-    return Markup(LINK.sub(lambda found: found[0] if found[1] in known else found[2], body))

@@ -1,8 +1,7 @@
 """Publish a run: the pages of its analyses open from disk, without kernel and network.
 
-`publish` writes index.html, a page per notebook, a PDF of each where there is a Chromium, cards/ with a small page for
-each finding, data/ with the run's own files, and summary.json for the list of all runs, reports/runs.html, which it
-renews; reports/index.html leads to the front of the site. `async_cost.workflow.publishing` is the command.
+`publish` writes index.html, a page per notebook, a PDF of each where there is a Chromium, data/ with the run's own
+files, and summary.json for the list of all runs, reports/runs.html, which it renews; reports/index.html leads to the front of the site. `async_cost.workflow.publishing` is the command.
 """
 
 import json
@@ -15,16 +14,15 @@ from pathlib import Path
 from markupsafe import Markup
 
 from async_cost.files import write_whole
-from async_cost.report import assets, cards, markup, provenance, site
+from async_cost.report import assets, finding, markup, provenance, site
 from async_cost.report import pdf as paper
 from async_cost.report.notebook import Page, read, take_heading
-from async_cost.report.notes import Notes, without
+from async_cost.report.notes import Notes
 from async_cost.report.records import banner, covers, next_build
 from async_cost.runs.find import open_run, reference
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
 from async_cost.runs.run import Run
-from async_cost.words import TIMES
 
 RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
 TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
@@ -50,8 +48,8 @@ FIRST = next(iter(DECISIONS))
 def reading(run: Run) -> str:
     """How to read a finding of `run`."""
     return (
-        f"✓ holds in this run, ✗ does not, ? undecided. Brackets: 95 % confidence, {covers(run)}. "
-        f"2{TIMES} a name: twice its time."
+        "✓ as expected, ≠ not, ≈ at the border, ? not known well enough; fitted: the border was written after this run was "
+        f"seen. Brackets: 95 % confidence, {covers(run)}."
     )
 
 
@@ -116,7 +114,6 @@ class _Report:
 
     def publish(self, pdf: bool) -> list[Path]:
         """Write everything: the pages, once more with links to their PDFs, and the list of all runs."""
-        cards.write(self.out, self.pages, provenance.headline(self.info))
         written = self.write(())
         if pdf and (made := paper.print_pdfs(written)):
             self.write({path.name for path in made})
@@ -147,11 +144,17 @@ class _Report:
             [assets.script("search.js")],
             first=first,
             prices=next((page.picture for page in self.pages if page.study == "prices"), None),
-            cards=sorted(self.pages, key=lambda page: page is not first),
+            asked=sorted(self.pages, key=lambda page: page is not first),
             decisions=DECISIONS,
             answer=first and first.answer and self._linked(first.study, first.answer),
             short={page.study: self._linked(page.study, page.short_answer or "") for page in self.pages},
             absent=self.absent,
+            others=[
+                (page, one, markup.inline(finding.head(one)))
+                for page in self.pages
+                for one in page.said
+                if one.mark in finding.OPEN
+            ],
             reading=self.notes and reading(self.notes.run),
             title=f"Run {self.info.run_id}",
             summary=f"What async Rust costs on {provenance.machine(self.info)}",
@@ -165,29 +168,29 @@ class _Report:
     def _write_page(self, page: Page, before: Page | None, after: Page | None) -> Path:
         scripts = [assets.chart_library(), assets.script("page.js")] if page.picture else []
         scripts += [assets.script("tables.js")] if 'class="fold"' in page.body else []
-        notes = self.notes.of(page.answer, page.body) if self.notes else []
+        notes = self.notes.of(page.rows) if self.notes else []
         scripts += [assets.script("notes.js")] if notes else []
-        known, run = {note["address"] for note in notes}, self.notes.run if self.notes and page.findings else None
+        run = self.notes.run if self.notes and page.findings else None
         return self._render(
             "page.html.j2",
             page.href,
             scripts,
             title=page.heading,
-            answer=page.answer and self._linked(page.study, without(page.answer, known)),
+            answer=page.answer and self._linked(page.study, page.answer),
             reading=run and markup.inline(f"{reading(run)} {next_build(run, page.study)}".strip()),
             doubt=markup.inline(page.doubt) if page.doubt else None,
             studies=page.studies,
             notes=notes,
             summary=Markup(markup.plain(page.answer or page.heading)),
             here=page.study,
-            body=self._linked(page.study, without(page.body, known)),
+            body=self._linked(page.study, page.body),
             pdf=page.pdf,
             before=before,
             after=after,
         )
 
     def _linked(self, at: str, body: str) -> Markup:
-        """HTML of the room `at`: links to notebooks lead to their pages or cells, or are text; findings to cards."""
+        """HTML of the room `at`: links to notebooks lead to their pages or cells, or are text."""
         known = {other.study for other in self.pages}
         sources = self.notes.sources if self.notes else {}
         cells = {(source.parent.name, source.stem): study for study, source in sources.items()}
@@ -201,7 +204,7 @@ class _Report:
                 return f'<a href="cells-{study}.html">{found["text"]}</a>'
             return found["text"]
 
-        return cards.linked(TO_NOTEBOOK.sub(link, body))
+        return Markup(TO_NOTEBOOK.sub(link, body))
 
     def _render(self, template: str, name: str, scripts: list[str], **values: object) -> Path:
         return assets.write_page(

@@ -10,13 +10,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import polars as pl
 from IPython.display import Markdown, display
 
 from async_cost import words
-from async_cost.findings import finding
-from async_cost.findings.definitions import definitions, limits_of_today, row_of
+from async_cost.findings import finding, names
+from async_cost.findings.adapter import before_slots
+from async_cost.findings.committed import definitions
+from async_cost.findings.definitions import hashes_of
 from async_cost.findings.finding import Finding, Judge
 from async_cost.findings.operands import Pair, Pairs, Quantity
 from async_cost.findings.prices import prices
@@ -26,6 +30,7 @@ from async_cost.literature.claims import NO_CLAIM
 from async_cost.literature.published import load_published, published_times
 from async_cost.report import charts
 from async_cost.report import finding as shown
+from async_cost.report.adapter import said_before
 from async_cost.report.claims import claims
 from async_cost.report.records import remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
@@ -164,11 +169,17 @@ class Reading:
         return self.run.time(study)
 
     def pick(self, *some: Pair | Pairs) -> pl.DataFrame:
-        """The comparisons of these pairs, in their order; those that the run lacks are left out."""
+        """The comparisons of these pairs, in their order, with `name`, what the variant is called; those that the run
+        lacks are left out.
+        """
         chosen = [one for each in some for one in ([each] if isinstance(each, Pair) else each)]
         rows = dict.fromkeys((one.study, *one.key, *one.baseline) for one in chosen)
         order = pl.DataFrame(list(rows), schema=dict.fromkeys(("study", *PAIR), pl.String), orient="row")
-        return order.join(self.comparisons, on=["study", *PAIR], maintain_order="left").select(self.comparisons.columns)
+        found = order.join(self.comparisons, on=["study", *PAIR], maintain_order="left").select(
+            self.comparisons.columns
+        )
+        called = [names.name(*row) for row in found.select("study", "variant").iter_rows()]
+        return found.with_columns(name=pl.Series(called, dtype=pl.String))
 
     def picked(self, column: str, groups: Mapping[str, Iterable[Pair | Pairs]]) -> pl.DataFrame:
         """The comparisons of each group, with its name in `column`."""
@@ -184,34 +195,34 @@ class Reading:
         ]
         return pl.DataFrame(rows, schema=(*KEY, "value", "low", "high"), orient="row")
 
-    def finding(
-        self,
-        id: str,
-        sentence: str,
-        of: Quantity,
-        word: Word,
-        *,
-        show: Iterable[Quantity] = (),
-        because: str = "",
-        processors: int = 1,
-    ) -> None:
-        """Say a sentence, judged on this run.
+    def finding(self, id: str, sentence: str, of: str | Quantity, *word: Word, **given: Any) -> shown.Said:
+        """Say a sentence whose numbers this run fills in, and judge those of which something is expected.
 
-        `word` of the vocabulary (same, slower, faster, less, more, about, under, over, exactly, between, cheapest, and
-        all_of, most_of, none_of of several) must be true `of` the quantity; `show` are further numbers to put beside
-        it, `because` what the reader may conclude if it holds, in Markdown.
+        `run.finding(id, sentence, label, so=, note=, processors=, **slots)`: each `{slot}` of the sentence is a
+        quantity, or a quantity with what is expected of it (`.expect(least, most)`). The label is true of any numbers:
+        its parts, with a semicolon between them, say what each is (`what async adds: {free}; with calls: {calls}`).
+        `note` is how they were measured, `so` what follows if they are as expected, in Markdown.
         """
-        page, further = Path.cwd().name, {"show": show, "because": because, "processors": processors}
-        one = finding.finding(page, f"{page}-{id}", sentence, of, word, **further)
+        page = Path.cwd().name
+        if isinstance(of, str):
+            texts = {name: given.pop(name) for name in ("note", "so", "processors") if name in given}
+            one = finding.finding(page, id, sentence, of, given, **texts)
+        else:
+            one = before_slots(page, id, sentence, of, *word, **given)
         found = replace(self._judge(one), tested=self._tests(one))
-        text = shown.markdown(found)
-        bundle = {"text/html": shown.html(found), "text/markdown": text, "text/plain": words.plain(text)}
-        display(bundle, raw=True, metadata={finding.RECORD: finding.record(one), "outcome": found.outcome.value})
+        said = shown.said(found, self.run) if one.label else said_before(found, self.run)
+        text = shown.markdown(said)
+        records = {finding.RECORD: finding.record(one), shown.SAID: msgspec.to_builtins(said)}
+        display({"text/markdown": text, "text/plain": words.plain(text)}, raw=True, metadata=records)
+        return said
 
     def _tests(self, one: Finding) -> bool:
-        """Whether a finding is defined as it was before the run began; or the run tests none, as it says elsewhere."""
-        tested = seen_by(self.run, "findings")
-        return not tested or row_of(one, limits_of_today())["hash"] in tested
+        """Whether what a finding expects is as it was before the run began; or the run tests none, as it says
+        elsewhere.
+        """
+        tested, judged = seen_by(self.run, "findings"), {(one.id, slot.name) for slot in one.judged}
+        hashes = hashes_of([one])
+        return not tested or all(hashes[place] in tested for place in judged)
 
 
 def _advice(claims: pl.DataFrame, document: str) -> str:

@@ -3,32 +3,47 @@
 On a page a table with a title can be sorted by each column and filtered by words (tables.js).
 """
 
+from collections.abc import Iterable
 from html import escape
+from typing import Any
 
 import polars as pl
 from great_tables import GT
 from IPython.display import HTML
 
 from async_cost import words
-from async_cost.report import finding
+from async_cost.report import numbers
 from async_cost.runs.comparisons import address
 from async_cost.statistics.judge import CONTRADICTED, Verdict
 
+#: Under which name the metadata of an output holds the addresses of the comparisons whose numbers it shows.
+ROWS = "rows"
 
-def table(frame: pl.DataFrame, title: str | None = None) -> GT | HTML | None:
-    """The frame as a table in which nothing known is a dash, folded if it has a title; None for one without rows."""
+
+class Table(HTML):
+    """HTML whose output also holds the addresses of the comparisons that it shows."""
+
+    def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, str], dict[str, list[str]]]:
+        return {"text/html": self.data, "text/plain": "a table"}, self.metadata
+
+
+def table(frame: pl.DataFrame, title: str | None = None, rows: Iterable[str] = ()) -> Table | None:
+    """The frame as a table in which nothing known is a dash, folded if it has a title; None for one without rows. `rows`
+    are the addresses of the comparisons that its numbers link to.
+    """
     if frame.is_empty():
         return None
     texts = frame.select(pl.selectors.string())
     links = [cells.name for cells in texts if cells.str.contains(f"](#{words.NOTE}", literal=True).any()]
     shown = GT(frame).fmt_markdown(links).sub_missing(missing_text=words.NOTHING)
-    if title is None:
-        return shown
-    head = f"{escape(title)} ({words.counted(frame.height, 'row')})"
-    return HTML(f'<details class="fold"><summary>{head}</summary>{shown.as_raw_html()}</details>')
+    html = shown.as_raw_html()
+    if title is not None:
+        head = f"{escape(title)} ({words.counted(frame.height, 'row')})"
+        html = f'<details class="fold"><summary>{head}</summary>{html}</details>'
+    return Table(html, metadata={ROWS: list(rows)})
 
 
-def comparison_table(frame: pl.DataFrame, title: str) -> GT | HTML | None:
+def comparison_table(frame: pl.DataFrame, title: str) -> Table | None:
     """Rows of `Reading.comparisons` with all that is known of each, and why there is no verdict where there is none."""
 
     several = frame["study"].n_unique() > 1
@@ -41,14 +56,15 @@ def comparison_table(frame: pl.DataFrame, title: str) -> GT | HTML | None:
             "variant": row["variant"] + (f" ({row['bench']})" if not row["bench"].startswith(row["variant"]) else ""),
             "compared with": row["baseline_variant"] + (f" ({row['baseline_parameter']})" if other else ""),
             "parameter": row["parameter"],
-            "ratio [95 %]": finding.value(finding.RATIO, row["ratio"], row["low"], row["high"], where),
-            f"more {words.one(row['unit'] or 'iteration')}": finding.added(row),
+            "ratio [95 %]": numbers.value(numbers.RATIO, row["ratio"], row["low"], row["high"], where),
+            f"more {words.one(row['unit'] or 'iteration')}": numbers.added(row),
             "published": None if row["published"] is None else words.number(row["published"]),
             "verdict": _word(row),
         }
 
     rows = pl.DataFrame([shown(row) for row in frame.iter_rows(named=True)], infer_schema_length=None)
-    return table(rows.select(column.name for column in rows if column.null_count() < rows.height), title)
+    shown_rows = filter(None, map(address, frame.iter_rows(named=True)))
+    return table(rows.select(column.name for column in rows if column.null_count() < rows.height), title, shown_rows)
 
 
 def _word(row: dict) -> str | None:

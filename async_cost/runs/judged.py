@@ -28,8 +28,9 @@ def definition(judged: object) -> str:
 
 
 def findings_of_today(root: Path | None = None) -> dict[str, str]:
-    """The hash of each definition in data/findings.csv, by `id/slot`."""
-    return {f"{row['id']}/{row['slot']}": row["hash"] for row in _rows("findings.csv", root)}
+    """The hash of each definition in data/findings.csv that is judged, by `id/slot`."""
+    rows = (row for row in _rows("findings.csv", root) if row["relation"] != "shown")
+    return {f"{row['id']}/{row['slot']}": row["hash"] for row in rows}
 
 
 def claims_of_today(root: Path | None = None) -> dict[str, str]:

@@ -194,6 +194,7 @@ class FindingRows(dy.Schema):
     most = dy.Float64(nullable=True)
     limits = dy.String(nullable=True, regex=LINE)
     since = dy.String(nullable=True, regex=r"^\d{4}-\d\d-\d\d$")
+    reworded = dy.String(nullable=True, regex=r"^\d{4}-\d\d-\d\d$")
     changed = dy.String(nullable=True, regex=CHANGED)
     hash = dy.String(nullable=False, regex=DEFINITION)
     sentence = dy.String(nullable=False, regex=DEFINITION)
@@ -203,7 +204,7 @@ class JudgedRows(dy.Schema):
     """`data/judged.csv`: what a committed series says of a finding or a claim."""
 
     line = dy.UInt32(nullable=False)
-    kind = dy.String(nullable=False, primary_key=True, regex=r"^(finding|claim)$")
+    kind = dy.String(nullable=False, primary_key=True, regex=r"^(finding|claim|price)$")
     id = dy.String(nullable=False, primary_key=True, regex=LINE)
     slot = dy.String(nullable=False, primary_key=True, regex=rf"^$|{COUNTER}")
     hash = dy.String(nullable=False, regex=DEFINITION)
@@ -211,7 +212,20 @@ class JudgedRows(dy.Schema):
     value = dy.Float64(nullable=True)
     low = dy.Float64(nullable=True)
     high = dy.Float64(nullable=True)
+    least = dy.Float64(nullable=True)
+    greatest = dy.Float64(nullable=True)
+    true = dy.UInt32(nullable=True)
     outcome = dy.String(nullable=False, regex=LINE)
+
+
+class NameRows(dy.Schema):
+    """`data/names.csv`: what programs and runtimes are called."""
+
+    line = dy.UInt32(nullable=False)
+    study = dy.String(nullable=False, primary_key=True, regex=STUDY)
+    variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    name = dy.String(nullable=False, regex=LINE)
+    not_called = dy.String(nullable=True, regex=LINE)
 
 
 class PriceRows(dy.Schema):

@@ -157,15 +157,19 @@ class Weighed:
 
 
 def weigh(
-    statement: Statement, cases: Sequence[Case], effects: Sequence[Effect], values: Callable[[str], Values]
+    statement: Statement,
+    cases: Sequence[Case],
+    effects: Sequence[Effect],
+    values: Callable[[str], Values],
+    among: int | None = None,
 ) -> tuple[Weighed, tuple[Weighed, ...]]:
     """The judgement on all cases together, and on each of them, from intervals that hold together: each is that of
     Bonferroni, which is also the first step of Holm's procedure, by which alone one case that fails can be told from
-    chance.
+    chance. `among` is how many intervals hold together, if these are not all.
     """
-    measured = sum(one.value is not None for one in effects)
+    number = sum(one.value is not None for one in effects) if among is None else among
     each = tuple(
-        judged(statement, case, values(case[0][0].study), one.among(measured, statement.in_ratios))
+        judged(statement, case, values(case[0][0].study), one.among(number, statement.in_ratios))
         for case, one in zip(cases, effects, strict=True)
     )
     return deciding(each, statement.of), each

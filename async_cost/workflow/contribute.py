@@ -20,7 +20,7 @@ from async_cost.errors import DataError
 from async_cost.files import write_whole
 from async_cost.machines.many import read_many
 from async_cost.paths import repository_root, runs_root, shown
-from async_cost.report import finding, provenance
+from async_cost.report import numbers, provenance
 from async_cost.report.records import refused_groups, remarks
 from async_cost.runs import series
 from async_cost.runs.comparisons import HEADLINES
@@ -120,7 +120,7 @@ def preview(run: Run, files: list[Path]) -> str:
     named = ("study", "variant", "other", "parameter")
     rows = {tuple(map(row.get, named)): row for row in ratios.reverse().iter_rows(named=True)}
     found = [
-        f"{label}: {finding.value(finding.RATIO, row['ratio'], row['low'], row['high'])}"
+        f"{label}: {numbers.value(numbers.RATIO, row['ratio'], row['low'], row['high'])}"
         for key, label in HEADLINES.items()
         if (row := rows.get(key))
     ]

@@ -15,7 +15,6 @@ from pathlib import Path
 from async_cost import words
 from async_cost.paths import repository_root
 from async_cost.report import PublishError, provenance, publish, sample
-from async_cost.report.records import next_build
 from async_cost.runs.find import reference_run
 from async_cost.runs.run import Run
 from async_cost.workflow import experiments
@@ -36,12 +35,12 @@ def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
     readme = (repository_root() / "README.md").read_text(encoding="utf-8")
     if BEGIN not in readme or END not in readme:
         raise SystemExit(f"README.md: the lines `{BEGIN}` and `{END}` are missing")
-    answer = sample.readme(executed, FOLDER, PICTURE, origin, f"{how} {next_build(run, sample.FIRST)}".strip())
+    answer = "\n".join(sample.questions([notebook for notebook in executed if notebook.stem != OTHERS], f"{FOLDER}/"))
     between = re.escape(BEGIN) + ".*" + re.escape(END)
     files = {str(FOLDER / name): text for name, text in pages.items()}
     files["README.md"] = re.sub(between, lambda _: f"{BEGIN}\n{answer}\n{END}", readme, flags=re.DOTALL)
-    files[str(PICTURE)] = pages[f"{sample.FIRST}-1.svg"]
-    files[str(PICTURE.with_stem("answer-dark"))] = pages[f"{sample.FIRST}-1-dark.svg"]
+    files[str(PICTURE)] = pages[f"{publish.FIRST}-1.svg"]
+    files[str(PICTURE.with_stem("answer-dark"))] = pages[f"{publish.FIRST}-1-dark.svg"]
     return files
 
 

@@ -1,0 +1,101 @@
+"""What a program can see of a sentence: that its numbers are filled in and none is typed, that it is short, and that its
+borders are as tight as what the committed series measured asks for.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from async_cost.findings.names import aliases, keys
+
+if TYPE_CHECKING:
+    from async_cost.findings.finding import Finding, Slot
+
+#: Words of a sentence, a slot counting as one.
+MOST_WORDS = 25
+#: A border may be so many times as far as the farthest number of a committed machine, or as near as the nearest.
+LOOSE = 2.0
+#: Below so many nanoseconds a ratio needs them beside it.
+SMALL_NS = 20.0
+#: A slot in a template, with how it is written.
+SLOT = re.compile(r"\{(\w+)(?::([^}]+))?\}")
+#: A result that somebody typed. Loads (KiB, connections, tasks) and what a document says may be typed.
+TYPED = re.compile(r"\d\s?(?:ns|µs|us|ms|s|%|times|×|x|kB|MB|bytes|nanoseconds|microseconds|per cent)(?!\w)")
+CODE = re.compile(r"`([^`]+)`")
+
+
+def slots_of(template: str) -> dict[str, str]:
+    """The slots of a template with how each is written, in their order."""
+    return dict(SLOT.findall(template))
+
+
+def check(one: "Finding") -> None:
+    """Raises ValueError for the first thing that is wrong with a finding."""
+    if problem := next(problems(one), None):
+        raise ValueError(f"finding {one.id}: {problem}")
+
+
+def problems(one: "Finding") -> Iterator[str]:
+    """What is wrong with the definition of a finding."""
+    known, said = {slot.name for slot in one.slots}, slots_of(one.sentence)
+    texts = {"sentence": one.sentence, "label": one.label, "note": one.note, "so": one.so}
+    if not one.sentence.endswith((".", "!", "?")):
+        yield f"{one.sentence!r} is no sentence; end it with a full stop"
+    if not said:
+        yield "the sentence has no number; a direction needs its size: write {slot} where it belongs"
+    if unknown := {name for text in texts.values() for name in slots_of(text)} - known:
+        yield f"no slot {sorted(unknown)[0]!r} is given"
+    if unused := known - {name for text in texts.values() for name in slots_of(text)}:
+        yield f"the slot {sorted(unused)[0]!r} is in none of its texts"
+    if missing := [slot.name for slot in one.judged if slot.name not in said]:
+        yield f"the slot {missing[0]!r} is judged and not in the sentence"
+    if lost := set(said) - set(slots_of(one.label)):
+        yield f"the label lacks the slot {sorted(lost)[0]!r}: say there what each number is"
+    if (count := len(SLOT.sub("number", one.sentence).split())) > MOST_WORDS:
+        yield f"the sentence has {count} words; at most {MOST_WORDS}"
+    for where, text in texts.items():
+        bare = SLOT.sub("", text)
+        if typed := TYPED.search(bare):
+            yield f"the {where} has {typed[0]!r} typed into it; make it a slot"
+        yield from (f"the {where}: {found}" for found in unclear(bare))
+    if any(slot.operation.startswith("ratio of") and slot.name in said for slot in one.slots):
+        ratios = [slot for slot in one.slots if slot.operation == "ratio"]
+        if len(ratios) < 2:
+            yield "a ratio of ratios stands alone; show both ratios beside it"
+    for slot in one.judged:
+        if not slot.why and slot.relation in ("at most", "at least"):
+            yield f"a side of {slot.name} is open; close it, or say why="
+
+
+def unclear(text: str) -> Iterator[str]:
+    """Keys of the data in prose, and programs that are called by another name than theirs."""
+    for code in CODE.findall(text):
+        if code in keys() or re.search(r"\w=\w", code):
+            yield f"`{code}` is a key of the data; write its name (data/names.csv)"
+    for alias, name in aliases().items():
+        if re.search(rf"(?<!\w){re.escape(alias)}(?!\w)", text, re.IGNORECASE):
+            yield f"{alias!r} is called {name!r} elsewhere (data/names.csv)"
+
+
+def loose(slot: "Slot", rows: Iterable[Mapping[str, float]], counts: float = 0.01) -> list[float]:
+    """The borders of a slot that are looser than the numbers of committed machines ask for; `rows` have their low, high,
+    least and greatest. An outer border may be twice as far from no effect as the farthest number, an inner one half as
+    far as the nearest; around no effect, twice as far as the farthest end of an interval, or as what `counts` as a
+    difference of ratios.
+    """
+    rows = [row for row in rows if row["low"] is not None]
+    borders = [end for end in (slot.least, slot.most) if end is not None]
+    if slot.why or slot.relation not in ("between", "at most", "at least") or not rows:
+        return []
+
+    def size(number: float) -> float:
+        """How far from no effect: of a ratio, how much more the slower side takes."""
+        return max(number, 1 / number) - 1 if slot.in_ratios else abs(number)
+
+    nothing = 1.0 if slot.in_ratios else 0.0
+    around = all(end is None or sign * (end - nothing) >= 0 for end, sign in ((slot.least, -1), (slot.most, 1)))
+    if around:
+        farthest = max(size(row[name]) for row in rows for name in ("low", "high"))
+        return [end for end in borders if size(end) > LOOSE * max(farthest, counts if slot.in_ratios else 1.0) + 1e-9]
+    sizes = [size(row[name]) for row in rows for name in ("least", "greatest")]
+    return [end for end in borders if not min(sizes) / LOOSE <= size(end) <= LOOSE * max(sizes)]

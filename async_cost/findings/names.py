@@ -1,0 +1,39 @@
+"""What programs and runtimes are called in prose and in charts: one name each, in data/names.csv."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import polars as pl
+
+from async_cost.runs.comparisons import DATA
+from async_cost.runs.reader import read_table
+from async_cost.runs.schemas import NameRows
+
+
+@lru_cache(maxsize=1)
+def _table() -> pl.DataFrame:
+    return read_table(DATA / "names.csv", NameRows).drop("line")
+
+
+@lru_cache(maxsize=1)
+def names() -> Mapping[tuple[str, str], str]:
+    """The name of a variant, by study and variant."""
+    return {(study, variant): name for study, variant, name in _table().select("study", "variant", "name").iter_rows()}
+
+
+@lru_cache(maxsize=1)
+def keys() -> frozenset[str]:
+    """Variants that have another name than their key."""
+    return frozenset(variant for (_, variant), name in names().items() if variant != name)
+
+
+@lru_cache(maxsize=1)
+def aliases() -> Mapping[str, str]:
+    """What a program is not called, with its name."""
+    rows = _table().drop_nulls("not_called").select("not_called", "name").iter_rows()
+    return {alias: name for listed, name in rows for alias in listed.split("; ")}
+
+
+def name(study: str, variant: str) -> str:
+    """What a reader calls a variant: its own name where data/names.csv has no other."""
+    return names().get((study, variant), variant)
