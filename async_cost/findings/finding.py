@@ -181,6 +181,11 @@ def slot(id: str, name: str, of: Quantity, word: Word, sentence: str, processors
     return Slot(id=id, statement=sentence, name=name, main=of, **given)
 
 
+def number_of(of: Quantity) -> Slot:
+    """A quantity as a slot by itself, of which nothing is expected."""
+    return slot("", "", of, Word(SHOWN), "")
+
+
 class Judge:
     """Judges findings on `run`, whose studies are read once."""
 

@@ -35,17 +35,23 @@ def text(slot: Slot, form: str, numbers: Sequence[float], *, signed: bool = Fals
     ends, unit = in_unit(slot, form, numbers)
     if form == "%" and not signed:
         ends = [abs(one) for one in ends]
-    shown = list(dict.fromkeys(map(words.figure, sorted(ends, key=abs) if form == "%" and not signed else ends)))
+    ends = sorted(ends, key=abs) if form == "%" and not signed else ends
+    largest = max(ends, key=abs) if unit != "times" else 0.0
+    shown = list(dict.fromkeys(words.figure(one, largest) for one in ends))
     if signed or form == "+":
         shown = [words.signed(one) for one in shown]
     return " to ".join(shown) + (f"{words.NBSP}{unit}" if unit else "")
 
 
 def interval(slot: Slot, form: str, low: float, high: float) -> str:
-    """An interval in the unit of its number: `[84, 89]`; of an exact number `exact`."""
+    """An interval in the unit of its number: `[84, 89]`; of an exact number `exact`. That of several numbers is as wide
+    as they are apart, and its ends are rounded as they are.
+    """
     if low == high:
         return "exact"
     ends, unit = in_unit(slot, form, (low, high))
+    if len(slot.main.cases) > 1:
+        return f"[{text(slot, form, (low, high)).replace(' to ', ', ')}]"
     ends = sorted(map(abs, ends)) if form == "%" and min(ends) * max(ends) > 0 else ends
     nothing = 1.0 if unit == "times" else 0.0
     least, most = ends

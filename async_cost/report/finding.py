@@ -17,7 +17,8 @@ import msgspec
 import polars as pl
 
 from async_cost import words
-from async_cost.findings.committed import definitions, machines
+from async_cost.findings.committed import Machine, definitions, kind, machines
+from async_cost.findings.committed import short as short_name
 from async_cost.findings.definitions import hashes_of, said_by
 from async_cost.findings.finding import Filled, Finding, Found, Slot
 from async_cost.findings.lint import SLOT, slots_of
@@ -25,7 +26,7 @@ from async_cost.report import figures, markup, tables
 from async_cost.runs.comparisons import address
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.run import Run
-from async_cost.statistics.statement import Outcome, Weighed
+from async_cost.statistics.statement import Outcome, Weighed, together
 
 #: Under which name the metadata of an output holds what is said of its finding.
 SAID = "said"
@@ -67,6 +68,13 @@ class Said(msgspec.Struct, frozen=True):
     so: str = ""
     expected: str = ""
     rough: bool = False
+    elsewhere: dict[str, str] = {}
+    is_yardstick: bool = False
+
+    @property
+    def title(self) -> str:
+        """Its sentence or label with its numbers as plain text, for a chart."""
+        return words.plain(filled(self, self.head)).rstrip(".")
 
     @property
     def absent(self) -> bool:
@@ -103,7 +111,26 @@ def said(found: Found, run: Run) -> Said:
         so=one.so if mark in ("✓", FITTED) else "",
         expected="; ".join(figures.region(slot, forms[slot.name]) for slot in one.judged),
         rough=rough,
+        elsewhere=dict(_elsewhere(one, run)),
     )
+
+
+def yardstick(found: Found, run: Run) -> Said:
+    """How fast a machine is: a line that a page of another kind of machine begins with, and a row for its table."""
+    one, (filled,) = said(found, run), found.slots
+    own, kinds = kind(run.info.machine), machines()
+    alike = next((each for each in kinds if each.name == short_name(run.info.machine)), kinds[0])
+    there = _row_of(filled.slot, alike.series, hashes_of([found.finding]))
+    line = ""
+    if filled.ends and there and own not in [each.kind for each in kinds]:
+        ratio = filled.ends["least"] / there["value"]
+        speed = f"{words.figure(max(ratio, 1 / ratio))} times as {'slow' if ratio > 1 else 'fast'} as"
+        takes = f"{one.rows[0].name} takes {one.rows[0].here}, there {one.rows[0].others[alike.name]}"
+        line = (
+            f"**This machine is {speed} the committed {alike.name}: {takes}.** Compare ratios with the other columns, and "
+            "nanoseconds with that time."
+        )
+    return msgspec.structs.replace(one, mark="", head=line, small="", asserted=False, is_yardstick=True)
 
 
 # -- the mark --------------------------------------------------------------------------------------
@@ -181,7 +208,7 @@ def _interval(filled: Filled, forms: dict[str, str]) -> str:
     if not ends or slot.main.constant is not None or (slot.of == "most" and slot.is_judged):
         return ""
     if slot.operation != "value" and len(slot.main.cases) == 1 and ends["low"] < _nothing(slot) < ends["high"]:
-        return f"measured {figures.text(slot, '+', [ends['least']])}" if not slot.in_ratios else ""
+        return ""  # the number shows both ends
     return figures.interval(slot, forms[slot.name], ends["low"], ends["high"])
 
 
@@ -189,10 +216,8 @@ def _others(
     one: Finding, used: Sequence[Filled], forms: dict[str, str], run: Run, rough: bool
 ) -> Iterator[tuple[str, str]]:
     """What each committed machine of another kind says, all of them beside a quick run: its name, and its numbers."""
-    hashes, own = hashes_of([one]), [run.info.run_id, *(each.info.run_id for each in run.sittings)]
-    for machine in machines():
-        if machine.series in own:
-            continue
+    hashes = hashes_of([one])
+    for machine in _apart_from(run):
         rows = [_row_of(filled.slot, machine.series, hashes) for filled in used]
         numbers = [
             _of_row(filled.slot, forms[filled.slot.name], row)
@@ -202,6 +227,24 @@ def _others(
         known = [text for text in numbers if text]
         if known or not rough:
             yield machine.name, figures.together(known) if known else "not measured"
+
+
+def _elsewhere(one: Finding, run: Run) -> Iterator[tuple[str, str]]:
+    """The mark of a finding on each committed machine of another kind that decides it."""
+    hashes, marks = hashes_of([one]), {Outcome.HOLDS: "✓", Outcome.DOES_NOT_HOLD: "≠"}
+    for machine in _apart_from(run):
+        rows = [_row_of(slot, machine.series, hashes) for slot in one.judged]
+        if rows and all(rows):
+            word = together(
+                Outcome(row["outcome"]) if row["outcome"] in list(Outcome) else Outcome.UNDECIDED for row in rows if row
+            )
+            yield machine.name, marks.get(word, "?")
+
+
+def _apart_from(run: Run) -> list[Machine]:
+    """The committed machines whose series is not the one of a run."""
+    own = [each.info.run_id for each in run.sittings]
+    return [machine for machine in machines() if machine.series not in own]
 
 
 def _row_of(slot: Slot, series: str, hashes: dict[tuple[str, str], str]) -> dict | None:
@@ -334,12 +377,16 @@ def markdown(one: Said) -> str:
     """The finding where there is no style."""
     mark = f"*{one.mark}*" if one.mark == FITTED else one.mark
     text = " ".join(filter(None, [mark, head(one), filled(one, one.small)]))
+    if one.is_yardstick:
+        return one.head
     return f"{text}\n\n{filled(one, one.so)}" if one.so else text
 
 
 def html(one: Said) -> str:
     """The finding as a part of a page that can be linked to; what was expected can be pointed at."""
-    name = {"≠": "other", "≈": "other", "?": "other"}.get(one.mark, "plain")
+    if one.is_yardstick:
+        return f"<p>{markup.inline(one.head)}</p>" if one.head else ""
+    name = "other" if one.mark in OPEN else "plain"
     so = f"<p>{markup.inline(filled(one, one.so, links=True))}</p>" if one.so else ""
     title = escape(f"expected: {one.expected}") if one.expected else ""
     small = markup.inline(filled(one, one.small, links=True))

@@ -57,7 +57,7 @@ class Page:
     @property
     def short_answer(self) -> Markup | None:
         """What it says first: labels and numbers of the first finding; else the first paragraph of the answer."""
-        if first := next((one for one in self.said if not one.absent), None):
+        if first := next((one for one in self.said if not one.absent and not one.is_yardstick), None):
             return markup.inline(finding.short(first))
         found = re.search(r"<p>.*?</p>", self.answer or "", re.DOTALL)
         return Markup(found[0]) if found else self.answer
@@ -149,6 +149,8 @@ def render(content: nbformat.NotebookNode, *, as_markdown: bool = False) -> None
         for output in [*cell.get("outputs", []), None]:
             one = output and said_of(output)
             if one and one.rough:
+                if one.is_yardstick:
+                    outputs.append(new_output("display_data", {"text/html": finding.html(one)}))
                 rough += [] if one.absent else [one]
                 continue
             if rough:

@@ -19,7 +19,7 @@ from IPython.display import Markdown, display
 from async_cost import words
 from async_cost.findings import finding, names
 from async_cost.findings.adapter import before_slots
-from async_cost.findings.committed import definitions
+from async_cost.findings.committed import definitions, short
 from async_cost.findings.definitions import hashes_of
 from async_cost.findings.finding import Finding, Judge
 from async_cost.findings.operands import Pair, Pairs, Quantity
@@ -28,7 +28,7 @@ from async_cost.findings.vocabulary import Word
 from async_cost.literature import replication
 from async_cost.literature.claims import NO_CLAIM
 from async_cost.literature.published import load_published, published_times
-from async_cost.report import charts
+from async_cost.report import charts, figures
 from async_cost.report import finding as shown
 from async_cost.report.adapter import said_before
 from async_cost.report.claims import claims
@@ -210,11 +210,48 @@ class Reading:
         else:
             one = before_slots(page, id, sentence, of, *word, **given)
         found = replace(self._judge(one), tested=self._tests(one))
-        said = shown.said(found, self.run) if one.label else said_before(found, self.run)
-        text = shown.markdown(said)
-        records = {finding.RECORD: finding.record(one), shown.SAID: msgspec.to_builtins(said)}
-        display({"text/markdown": text, "text/plain": words.plain(text)}, raw=True, metadata=records)
-        return said
+        return _show(one, shown.said(found, self.run) if one.label else said_before(found, self.run))
+
+    def yardstick(self, label: str, **slot: Quantity) -> None:
+        """Have a page of a machine of another kind than the committed ones begin with how fast it is: by one time, which
+        the label names.
+        """
+        one = finding.finding(Path.cwd().name, "yardstick", f"{label}.", label, slot)
+        _show(one, shown.yardstick(self._judge(one), self.run))
+
+    def on_top(self, rows: Mapping[str, Pair]) -> pl.DataFrame:
+        """What pairs add on top of their baselines, for `bars`, those that the run holds: row, base and added (ns a unit
+        of work), strong and plain (both as text).
+        """
+        found = {name: (one, self._judge.effects(one.added)[0]) for name, one in rows.items()}
+        made = [
+            (
+                name,
+                effect.base,
+                effect.value,
+                words.signed(figures.text(finding.number_of(one.added), "", [effect.value])),
+                f"on {figures.text(finding.number_of(one.time()), '', [effect.base])}: {_compared(effect.base, effect.value)}",
+            )
+            for name, (one, effect) in found.items()
+            if effect.value is not None
+        ]
+        return pl.DataFrame(made, ["row", "base", "added", "strong", "plain"], orient="row")
+
+    def why(self, *said: shown.Said) -> None:
+        """Say whether findings that follow from a cause are as expected, on this machine and on the committed ones."""
+        here = {one.mark for one in said}
+        if not here & set(shown.DECIDED):
+            return
+        marks = {short(self.run.info.machine): here}
+        for name in {name for one in said for name in one.elsewhere}:
+            marks[name] = {one.elsewhere.get(name, "?") for one in said}
+        found: dict[str, list[str]] = {"Confirmed": [], "refuted": [], "open": []}
+        for name, some in marks.items():
+            word = "Confirmed" if some <= {"✓", shown.FITTED} else "refuted" if some == {"≠"} else "open"
+            found[word].append(name)
+        parts = [f"{word} on the {words.listing(names)}" for word, names in found.items() if names]
+        text = f"{', '.join(parts)}."
+        say(f"**{text[:1].upper()}{text[1:]}**")
 
     def _tests(self, one: Finding) -> bool:
         """Whether what a finding expects is as it was before the run began; or the run tests none, as it says
@@ -223,6 +260,24 @@ class Reading:
         tested, judged = seen_by(self.run, "findings"), {(one.id, slot.name) for slot in one.judged}
         hashes = hashes_of([one])
         return not tested or all(hashes[place] in tested for place in judged)
+
+
+def _show(one: Finding, said: shown.Said) -> shown.Said:
+    """Display what is said, with its definition and itself in the metadata."""
+    text = shown.markdown(said)
+    records = {finding.RECORD: finding.record(one), shown.SAID: msgspec.to_builtins(said)}
+    display({"text/markdown": text, "text/plain": words.plain(text)}, raw=True, metadata=records)
+    return said
+
+
+def _compared(base: float, added: float) -> str:
+    """How much longer the sum takes than the base: in per cent up to twice."""
+    ratio = (base + added) / base
+    return (
+        f"{words.figure(ratio)} times as long"
+        if ratio > 2
+        else f"{words.figure(100 * (ratio - 1))}{words.PERCENT} more"
+    )
 
 
 def _advice(claims: pl.DataFrame, document: str) -> str:

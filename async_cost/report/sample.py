@@ -56,8 +56,8 @@ def questions(notebooks: Sequence[Path], folder: str) -> Iterator[str]:
 
 def _short(content: nbformat.NotebookNode) -> str:
     """The numbers of its first finding with what they are; else the first sentence that it computes."""
-    if said := said_in(content):
-        return finding.short(said[0])
+    if first := next((one for one in said_in(content) if not one.is_yardstick), None):
+        return finding.short(first)
     outputs = [output for output in answers_of(content) if "text/markdown" in output.data]
     return words.unlinked(outputs[0].data["text/markdown"]).split("\n\n")[0] if outputs else ""
 
