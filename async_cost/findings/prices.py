@@ -6,24 +6,24 @@ of `counter` (the study's own units where that is empty; `iteration` for the who
 them.
 """
 
-from collections.abc import Iterator
+from dataclasses import replace
 
 import polars as pl
 
 from async_cost import words
 from async_cost.findings.finding import Judge
-from async_cost.findings.operands import Pair, Quantity
-from async_cost.runs.comparisons import BASE_KEY, DATA, KEY
+from async_cost.findings.operands import Pair, Quantity, pair
+from async_cost.runs.comparisons import DATA, KEY
 from async_cost.runs.reader import read_table
 from async_cost.runs.run import Run
 from async_cost.runs.schemas import PriceRows
-from async_cost.statistics.effects import UNIT_OF_WORK, Effect, Key, Values
+from async_cost.statistics.effects import UNIT_OF_WORK
 
 #: What is counted, and its column here.
 COUNTED = {"instructions": "instructions", "allocations": "allocations", "allocated_bytes": "bytes"}
 #: Says that a price is that of a whole iteration.
 WHOLE = "iteration"
-ENTRY = dict.fromkeys(("kind", "what", "unit", "who", "study", *KEY, *BASE_KEY[:2], "counter"), pl.String)
+ENTRY = dict.fromkeys(("kind", "what", "unit", "who", "study", *KEY, "baseline_variant", "counter"), pl.String)
 NUMBERS = ("ns", "low", "high", "cpu_ns", *COUNTED.values())
 COLUMNS = ENTRY | dict.fromkeys(NUMBERS, pl.Float64) | {"lacks": pl.String}
 
@@ -51,39 +51,50 @@ def prices(run: Run) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=COLUMNS)
 
 
+def priced(entry: dict[str, str]) -> Pair:
+    """What one of `entries` is the price of: a key, with its baseline, or with itself where the price is a whole.
+
+    Raises LookupError for a difference that its study does not declare.
+    """
+    study, key = entry["study"], (entry["bench"], entry["variant"], entry["parameter"])
+    if baseline := entry["baseline_variant"]:
+        return replace(pair(study, key[1], baseline, key[2], bench=key[0]), unit=entry["unit"])
+    per = {"": UNIT_OF_WORK, WHOLE: None}.get(entry["counter"], entry["counter"])
+    return Pair(study, key, key, entry["unit"], per=per)
+
+
+def is_added(price: Pair) -> bool:
+    """Whether the price is what the first side has more than the second."""
+    return price.key != price.baseline
+
+
+def quantity(price: Pair) -> Quantity:
+    """The number that is the price of `priced`."""
+    return price.added if is_added(price) else price.each
+
+
+def timed(judge: Judge, price: Pair) -> dict[str, object]:
+    """Of a price `ns`, `low`, `high`, and what it `lacks`."""
+    time = judge.effects(quantity(price))[0]
+    lacks = words.plain(time.missing) if time.missing else time.doubt and "no evidence in this run"
+    return {"ns": time.value, "low": time.low, "high": time.high, "lacks": lacks}
+
+
 def _price(judge: Judge, entry: dict[str, str]) -> dict[str, object]:
     """What the price list says of one of `entries`."""
-    study, values = entry["study"], judge.values(entry["study"])
-    if not values.measured:
-        return {"lacks": f"this run does not hold {study}" if study else "no study measures it by itself"}
-    found = next(_pairs(values, entry), None)
-    if found is None:
-        return {"lacks": "this run did not measure it"}
-    per = {"": UNIT_OF_WORK, WHOLE: None}.get(entry["counter"], entry["counter"])
-    pair = Pair(study, *found, entry["unit"], per=per)
-    added = bool(entry["baseline_variant"])
+    if not entry["study"]:
+        return {"lacks": "no study measures it by itself"}
+    price = priced(entry)
 
-    def of(one: Pair) -> Effect:
-        quantity: Quantity = one.added if added else one.each
-        return judge.effects(quantity)[0]
+    def of(one: Pair) -> float | None:
+        return judge.effects(quantity(one))[0].value
 
-    time, cpu = of(pair), None if added else of(pair.metric("cpu_ns", per)).value
     # A count is for a unit of work already, or for an iteration.
-    units = 1 if per in (UNIT_OF_WORK, None) else values.counts.get((*pair.key, per))
-    counts = {name: of(pair.counted(counter)).value for counter, name in COUNTED.items()}
+    own = price.per not in (UNIT_OF_WORK, None)
+    units = judge.values(price.study).counts.get((*price.key, price.per)) if own else 1
+    counts = {name: of(price.counted(counter)) for counter, name in COUNTED.items()}
     return {
-        **dict(zip((*KEY, *BASE_KEY[:2]), (*pair.key, *pair.baseline[:2]) if added else pair.key, strict=False)),
-        **{"ns": time.value, "low": time.low, "high": time.high, "cpu_ns": cpu},
+        **timed(judge, price),
+        "cpu_ns": None if is_added(price) else of(price.metric("cpu_ns", price.per)),
         **{name: count / units for name, count in counts.items() if count is not None and units},
-        "lacks": words.plain(time.missing) if time.missing else time.doubt and "no evidence in this run",
     }
-
-
-def _pairs(values: Values, entry: dict[str, str]) -> Iterator[tuple[Key, Key]]:
-    """The key of a price with its baseline, or with itself; an empty bench is any."""
-    compared = values.comparisons if entry["baseline_variant"] else {(key, key): key for key in values.times}
-    for key, baseline in compared:
-        names = dict(zip((*KEY, *BASE_KEY[:2]), (*key, *baseline[:2]), strict=True))
-        same = key[2] == baseline[2] == entry["parameter"] and names["variant"] == entry["variant"]
-        if same and all(names[name] == entry[name] for name in ("bench", *BASE_KEY[:2]) if entry[name]):
-            yield key, baseline

@@ -240,6 +240,5 @@ class PriceRows(dy.Schema):
     bench = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
     variants = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
     parameter = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
-    baseline_bench = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
     baseline_variant = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
     counter = dy.String(nullable=False, regex=rf"^$|{COUNTER}")
