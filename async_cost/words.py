@@ -113,6 +113,12 @@ def time(ns: float) -> str:
     return f"{number(ns / size)}{NBSP}{unit}"
 
 
+def short_time(ns: float) -> str:
+    """Nanoseconds in two digits, or whole in their unit: `1.3 ns`, `121 ns`, `3.6 µs`, `12 µs`."""
+    unit, size = unit_of(abs(float(f"{ns:.3g}")))
+    return f"{_fixed(ns / size, int(abs(ns / size) < 9.95))}{NBSP}{unit}"
+
+
 def unit_of(ns: float) -> tuple[str, float]:
     """The most readable unit of a time, and its nanoseconds."""
     return next(((unit, size) for unit, size in UNITS if ns >= size), UNITS[-1])

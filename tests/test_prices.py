@@ -32,16 +32,13 @@ def listed(run) -> pl.DataFrame:
 
 def test_every_price_is_a_key_or_a_difference_that_its_study_compares():
     known = of_today()
-    turned = known.rename(dict(zip((*KEY, *BASE_KEY), (*BASE_KEY, *KEY), strict=True)))
-    keys = pl.concat([known.select("study", *KEY), turned.select("study", *KEY)])
-    listed = prices.entries().filter(pl.col("study") != "", pl.col("variant") != "smol")  # not measured at every load
+    keys = {(study, *key) for side in (KEY, BASE_KEY) for study, *key in known.select("study", *side).iter_rows()}
+    listed = prices.entries().filter(pl.col("study") != "")
     assert set(listed["study"]) <= set(MEASURED)
     for entry in listed.iter_rows(named=True):
-        difference = entry["baseline_variant"] != ""
-        names = ("study", "variant", "parameter", *(("baseline_variant",) if difference else ()))
-        benches = [name for name in ("bench", "baseline_bench") if entry[name]]
-        rows = known if difference else keys
-        assert not rows.filter(**{name: entry[name] for name in (*names, *benches)}).is_empty(), entry
+        price = prices.priced(entry)  # raises for a difference that is not declared
+        assert {(price.study, *price.key), (price.study, *price.baseline)} <= keys, entry
+        assert prices.is_added(price) == (entry["baseline_variant"] != "")
 
 
 def test_everything_that_a_reader_looks_for_is_listed_and_the_reference_run_knows_sixty():
@@ -75,7 +72,7 @@ def test_a_whole_is_shared_out_among_what_an_iteration_does(listed):
 def test_what_is_not_measured_says_why(listed):
     assert "no study" in listed.filter(kind="block_on")["lacks"][0]
     assert "does not hold thread-pools" in listed.filter(study="thread-pools")["lacks"][0]
-    assert listed.filter(bench=SPAWN[0], variant="nio")["lacks"][0] == "this run did not measure it"
+    assert listed.filter(bench=SPAWN[0], variant="nio")["lacks"][0] == f"{SPAWN[0]} by nio and spawns of nio were not measured"
     assert listed.filter(bench=SPAWN[0], variant="smol")["lacks"][0] == "spawns of smol was not measured"
     assert listed.filter(pl.col("lacks").is_not_null())["ns"].null_count() == listed["ns"].null_count()
 

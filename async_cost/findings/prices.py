@@ -85,16 +85,19 @@ def _price(judge: Judge, entry: dict[str, str]) -> dict[str, object]:
     if not entry["study"]:
         return {"lacks": "no study measures it by itself"}
     price = priced(entry)
+    time = timed(judge, price)
+    if time["ns"] is None:
+        return time
 
     def of(one: Pair) -> float | None:
         return judge.effects(quantity(one))[0].value
 
     # A count is for a unit of work already, or for an iteration.
-    own = price.per not in (UNIT_OF_WORK, None)
-    units = judge.values(price.study).counts.get((*price.key, price.per)) if own else 1
+    whole = price.per in (UNIT_OF_WORK, None)
+    units = 1 if whole else judge.values(price.study).counts.get((*price.key, f"{price.per}"))
     counts = {name: of(price.counted(counter)) for counter, name in COUNTED.items()}
     return {
-        **timed(judge, price),
+        **time,
         "cpu_ns": None if is_added(price) else of(price.metric("cpu_ns", price.per)),
         **{name: count / units for name, count in counts.items() if count is not None and units},
     }

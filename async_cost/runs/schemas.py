@@ -242,3 +242,18 @@ class PriceRows(dy.Schema):
     parameter = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
     baseline_variant = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
     counter = dy.String(nullable=False, regex=rf"^$|{COUNTER}")
+
+
+class LatencyRows(dy.Schema):
+    """`data/latency.csv`: which prices are on the first screen, and how each is driven."""
+
+    line = dy.UInt32(nullable=False)
+    id = dy.String(nullable=False, primary_key=True, regex=STUDY)
+    block = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
+    short = dy.String(nullable=False, regex=LINE, max_length=64)
+    what = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
+    variant = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
+    driver = dy.String(nullable=False, regex=r"^(block_on|task|simulation|server)$")
+    workers = dy.String(nullable=False, regex=r"^(\d+|cores)?$")
+    finding = dy.String(nullable=False, regex=rf"^$|{STUDY}")
+    card = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=64)

@@ -1,0 +1,84 @@
+"""The latency numbers of async Rust: the prices on the first screen, each driven as the others of its block are.
+
+data/latency.csv says which they are, in their order; what is measured is data/prices.csv's.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import polars as pl
+
+from async_cost.findings import prices
+from async_cost.findings.definitions import definitions
+from async_cost.findings.finding import Judge
+from async_cost.findings.operands import Pair, Quantity
+from async_cost.runs.comparisons import DATA
+from async_cost.runs.reader import read_table
+from async_cost.runs.run import Run
+from async_cost.runs.schemas import LatencyRows
+
+#: What `numbers` says of each.
+NAMED = dict.fromkeys(("block", "id", "short", "finding"), pl.String) | {"added": pl.Boolean}
+COLUMNS = NAMED | dict.fromkeys(("ns", "low", "high"), pl.Float64) | {"lacks": pl.String}
+
+
+@dataclass(frozen=True)
+class Latency:
+    """A row of the first screen: `short` is its name, in Markdown; `card` its name on the card that is shared, if it is
+    there; `finding` the id of what explains it, if anything does; `price` what is measured.
+    """
+
+    id: str
+    block: str
+    short: str
+    card: str
+    finding: str
+    driver: str
+    workers: str
+    price: Pair
+
+    @property
+    def quantity(self) -> Quantity:
+        return prices.quantity(self.price)
+
+    @property
+    def added(self) -> bool:
+        """Whether it is what comes to the same program without it, and no whole."""
+        return prices.is_added(self.price)
+
+    @property
+    def page(self) -> str:
+        """The page of its finding; empty without one."""
+        return dict(definitions().select("id", "page").iter_rows()).get(self.finding, "")
+
+
+@lru_cache(maxsize=1)
+def latencies() -> dict[str, Latency]:
+    """The rows of the first screen by id, in their order. Raises LookupError for one that is no price."""
+    entries = {(entry["what"], entry["variant"]): entry for entry in prices.entries().iter_rows(named=True)}
+
+    def row_of(*, what: str, variant: str, **row: str) -> Latency:
+        if (what, variant) not in entries:
+            raise LookupError(f"data/latency.csv: {row['id']}: no price is called {what!r} of {variant!r}")
+        return Latency(**row, price=prices.priced(entries[what, variant]))
+
+    rows = read_table(DATA / "latency.csv", LatencyRows).drop("line")
+    return {row["id"]: row_of(**row) for row in rows.iter_rows(named=True)}
+
+
+def quantities() -> dict[str, Quantity]:
+    """The number of each row of the first screen by id, whatever run it is asked of."""
+    return {id: one.quantity for id, one in latencies().items()}
+
+
+def numbers(run: Run) -> pl.DataFrame:
+    """The latency numbers of a run, in the order of the screen: the columns of `COLUMNS`.
+
+    ns, low, high are nanoseconds for one with the 95 % interval, what it adds if it is `added`; nulls where the run
+    has none, and `lacks` says why, or that a number is no evidence.
+    """
+    judge = Judge(run)
+    rows = [
+        {name: getattr(one, name) for name in NAMED} | prices.timed(judge, one.price) for one in latencies().values()
+    ]
+    return pl.DataFrame(rows, schema=COLUMNS)

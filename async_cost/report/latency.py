@@ -1,0 +1,161 @@
+"""The latency numbers of async Rust, a column for each machine: as tables, and as a picture to share.
+
+Numbers come as nanoseconds by id for each machine, by its name; the first machine is the one that sentences and the
+order of a picture speak of. What no machine has is left out.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from html import escape
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import altair as alt
+import polars as pl
+
+from async_cost import words
+from async_cost.findings.latency import Latency, latencies
+from async_cost.report import charts, markup
+
+#: Nanoseconds by id of each machine, by its name.
+Numbers = Mapping[str, Mapping[str, float]]
+#: Whose numbers are in the sentence above the picture: the least and the most of an await, a task, a request.
+IN_TITLE = ("call-async-fn", "tokio-await", "tokio-spawn", "tcp-tokio")
+UNTITLED = "The latency numbers of async Rust"
+HOW = "Time for one, on a log scale; + is what it adds to the same program without it"
+#: A machine's mark in text and as a point: as many machines as can be told apart.
+MARKS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("●", {"shape": "circle", "size": 90, "filled": True}),
+    ("○", {"shape": "circle", "size": 60}),
+    ("□", {"shape": "square", "size": 60}),
+    ("◊", {"shape": "diamond", "size": 60}),
+)
+#: Pixels of a row of the picture, of a column of numbers, and from the top of the rows to the names of the machines.
+ROW, COLUMN, ABOVE = 24, 76, 12
+#: Shows a power of ten of nanoseconds.
+POWER = "datum.value < 1e3 ? datum.value + ' ns' : datum.value < 1e6 ? datum.value / 1e3 + ' µs' : datum.value / 1e6 + ' ms'"
+HEADING = {"fontSize": 18, "fontWeight": "bold", "color": charts.INK, "frame": "bounds", "offset": 26}
+HEADING |= {"subtitleFontSize": 13, "subtitleColor": charts.MUTED, "subtitlePadding": 6}
+
+
+class Row(NamedTuple):
+    """A row of a table, with a cell for each machine."""
+
+    latency: Latency
+    cells: list[str]
+
+
+def shown(one: Latency, ns: float | None) -> str:
+    """A number of a table or of the picture: `342 ns`, of what is added `+1.3 ns`; a dash where there is none."""
+    if ns is None:
+        return words.NOTHING
+    text = words.short_time(ns)
+    return text if text.startswith(words.MINUS) or not one.added else f"+{text}"
+
+
+def _rows(numbers: Numbers) -> Iterator[tuple[str, list[Row]]]:
+    """The rows that a machine has, by block."""
+    known = [one for one in latencies().values() if any(one.id in own for own in numbers.values())]
+    for block, ones in groupby(known, key=lambda one: one.block):
+        yield block, [Row(one, [shown(one, own.get(one.id)) for own in numbers.values()]) for one in ones]
+
+
+def _named(one: Latency, pages: str) -> str:
+    """Its name in Markdown, as a link to its finding if there is one."""
+    return f"[{one.short}]({pages.format(one.page)}#finding-{one.finding})" if one.page else one.short
+
+
+def markdown(numbers: Numbers, pages: str) -> str:
+    """The table as Markdown; `pages` is where the page of a study is, such as `docs/sample/{}.md`."""
+    lines = [["", *map(words.escape, numbers)], ["---", *["--:"] * len(numbers)]]
+    for block, rows in _rows(numbers):
+        lines.append([f"**{block}**", *[""] * len(numbers)])
+        lines += [[_named(row.latency, pages), *row.cells] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def html(numbers: Numbers, pages: str) -> str:
+    """The same as HTML; a cell without a number says why."""
+    head = "".join(f'<th scope="col">{escape(machine)}</th>' for machine in numbers)
+    bodies = "".join(_body(block, rows, pages) for block, rows in _rows(numbers))
+    return f'<table class="latencies"><thead><tr><td></td>{head}</tr></thead>{bodies}</table>'
+
+
+def _body(block: str, rows: list[Row], pages: str) -> str:
+    """The rows of a block below its name."""
+    name = f'<tr><th scope="rowgroup" colspan="{len(rows[0].cells) + 1}">{escape(block)}</th></tr>'
+    return f"<tbody>{name}{''.join(_line(row, pages) for row in rows)}</tbody>"
+
+
+def _line(row: Row, pages: str) -> str:
+    missing = ' title="not measured"'
+    cells = (f"<td{missing if cell == words.NOTHING else ''}>{cell}</td>" for cell in row.cells)
+    name, one = markup.inline(row.latency.short), row.latency
+    href = f"{pages.format(one.page)}#finding-{one.finding}"
+    linked = f'<a href="{escape(href)}">{name}</a>' if one.page else name
+    return f'<tr><th scope="row">{linked}</th>{"".join(cells)}</tr>'
+
+
+def title(numbers: Numbers) -> str:
+    """The sentence above the picture, with the numbers of the first machine; a name without numbers if it lacks one."""
+    own = next(iter(numbers.values()), {})
+    known = [own.get(id, 0.0) for id in IN_TITLE]
+    if min(known) <= 0:
+        return UNTITLED
+    least, most, task, request = map(words.short_time, known)
+    least = least.removesuffix(most[most.index(words.NBSP) :])
+    return f"An await costs {least} to {most}, a task {task}, a TCP request {request}"
+
+
+def card(numbers: Numbers, source: str = "") -> str | None:
+    """The picture to share, as SVG for a light page (`charts.dark` makes the other): the rows with a name on the card,
+    quickest first on the first machine, those of the title in colour; None without a time. `source` is a line below the
+    title.
+    """
+    frame = _of_card(numbers)
+    if frame.filter(pl.col("ns") > 0).is_empty():
+        return None
+    charts.enable()
+    layers = [layer for at, machine in enumerate(numbers) for layer in _machine(frame, machine, at)]
+    names = frame["name"].unique(maintain_order=True).to_list()
+    about = alt.TitleParams(title(numbers), subtitle=[HOW, *filter(None, [source])], **HEADING)
+    said = f"{title(numbers)}. By {words.listing(numbers)}: {words.listing(names)}."
+    drawn = alt.layer(*layers).properties(width="container", height=ROW * len(names), title=about, description=said)
+    return charts.static_svg(drawn.to_dict(), charts.WIDE)
+
+
+def _of_card(numbers: Numbers) -> pl.DataFrame:
+    """Of each row of the picture and each machine that has it: name, machine, ns, text, colour; quickest first."""
+    rows = [
+        (one.card, machine, own[one.id], shown(one, own[one.id]), charts.BLUE if one.id in IN_TITLE else charts.MUTED)
+        for one in latencies().values()
+        for machine, own in numbers.items()
+        if one.card and one.id in own
+    ]
+    texts = dict.fromkeys(("name", "machine", "text", "colour"), pl.String)
+    frame = pl.DataFrame(rows, schema={"name": pl.String, "machine": pl.String, "ns": pl.Float64} | texts, orient="row")
+    return frame.sort(pl.col("ns").first().over("name"), maintain_order=True)
+
+
+def _machine(frame: pl.DataFrame, machine: str, at: int) -> Iterator[alt.Chart]:
+    """The points of a machine, and its column of numbers, the one at this place, under its name."""
+    sign, mark = MARKS[at % len(MARKS)]
+    names = frame["name"].unique(maintain_order=True).to_list()
+    along_y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(domain=False, ticks=False, labelPadding=10))
+    own = frame.filter(machine=machine)
+    base = alt.Chart(own).encode(y=along_y, color=alt.Color("colour:N", scale=None))
+    # A log scale has no place for what is not above 0.
+    points = base.transform_filter("datum.ns > 0").mark_point(opacity=1, **mark)
+    yield points.encode(x=alt.X("ns:Q", title=None, **_decades(frame["ns"])))
+    beside = {"align": "right", "dx": COLUMN * (at + 1)}
+    yield base.mark_text(**beside).encode(x=alt.value("width"), text="text:N")
+    head = alt.Chart(alt.Data(values=[{}])).mark_text(**beside, color=charts.INK)
+    yield head.encode(x=alt.value("width"), y=alt.value(-ABOVE), text=alt.value(f"{sign} {machine}"))
+
+
+def _decades(times: pl.Series) -> dict[str, Any]:
+    """Scale and axis from the power of ten below the least of these nanoseconds to that above the most."""
+    logs = times.filter(times > 0).log10()
+    powers = [10.0**power for power in range(math.floor(logs.min()), math.ceil(logs.max()) + 1)]
+    axis = alt.Axis(values=powers, tickCount=len(powers), labelExpr=POWER, ticks=False, domain=False, labelFlush=False)
+    return {"axis": axis, "scale": alt.Scale(type="log", domain=[powers[0], powers[-1]], nice=False)}
