@@ -7,7 +7,7 @@ order of a picture speak of. What no machine has is left out.
 import math
 from collections.abc import Iterator, Mapping
 from html import escape
-from itertools import groupby
+from itertools import accumulate, cycle, groupby
 from typing import Any, NamedTuple
 
 import altair as alt
@@ -23,17 +23,18 @@ Numbers = Mapping[str, Mapping[str, float]]
 IN_TITLE = ("call-async-fn", "tokio-await", "tokio-spawn", "tcp-tokio")
 UNTITLED = "The latency numbers of async Rust"
 HOW = "Time for one, on a log scale; + is what it adds to the same program without it"
-#: A machine's mark in text and as a point: as many machines as can be told apart.
-MARKS: tuple[tuple[str, dict[str, Any]], ...] = (
+#: A machine's mark in text and as a point.
+Mark = tuple[str, dict[str, Any]]
+MARKS: tuple[Mark, ...] = (
     ("●", {"shape": "circle", "size": 90, "filled": True}),
     ("○", {"shape": "circle", "size": 60}),
     ("□", {"shape": "square", "size": 60}),
     ("◊", {"shape": "diamond", "size": 60}),
 )
-#: Pixels of a row of the picture, of a column of numbers, and from the top of the rows to the names of the machines.
-ROW, COLUMN, ABOVE = 24, 76, 12
+#: Pixels of a row of the picture, of a column of numbers, of a letter above it, and from the first row to these.
+ROW, COLUMN, LETTER, ABOVE = 24, 76, 7, 12
 #: Shows a power of ten of nanoseconds.
-POWER = "datum.value < 1e3 ? datum.value + ' ns' : datum.value < 1e6 ? datum.value / 1e3 + ' µs' : datum.value / 1e6 + ' ms'"
+POWER = "datum.value < 1e3 ? datum.value + ' ns' : datum.value / 1e3 + ' µs'"
 HEADING = {"fontSize": 18, "fontWeight": "bold", "color": charts.INK, "frame": "bounds", "offset": 26}
 HEADING |= {"subtitleFontSize": 13, "subtitleColor": charts.MUTED, "subtitlePadding": 6}
 
@@ -53,10 +54,14 @@ def shown(one: Latency, ns: float | None) -> str:
     return text if text.startswith(words.MINUS) or not one.added else f"+{text}"
 
 
+def _known(numbers: Numbers) -> list[Latency]:
+    """The rows that a machine has."""
+    return [one for one in latencies().values() if any(one.id in own for own in numbers.values())]
+
+
 def _rows(numbers: Numbers) -> Iterator[tuple[str, list[Row]]]:
-    """The rows that a machine has, by block."""
-    known = [one for one in latencies().values() if any(one.id in own for own in numbers.values())]
-    for block, ones in groupby(known, key=lambda one: one.block):
+    """The rows of a table by block."""
+    for block, ones in groupby(_known(numbers), key=lambda one: one.block):
         yield block, [Row(one, [shown(one, own.get(one.id)) for own in numbers.values()]) for one in ones]
 
 
@@ -116,7 +121,9 @@ def card(numbers: Numbers, source: str = "") -> str | None:
     if frame.filter(pl.col("ns") > 0).is_empty():
         return None
     charts.enable()
-    layers = [layer for at, machine in enumerate(numbers) for layer in _machine(frame, machine, at)]
+    ends = accumulate(max(COLUMN, LETTER * len(machine) + 2 * ROW) for machine in numbers)
+    places = zip(numbers, ends, cycle(MARKS), strict=False)
+    layers = [layer for place in places for layer in _machine(frame, *place)]
     names = frame["name"].unique(maintain_order=True).to_list()
     about = alt.TitleParams(title(numbers), subtitle=[HOW, *filter(None, [source])], **HEADING)
     said = f"{title(numbers)}. By {words.listing(numbers)}: {words.listing(names)}."
@@ -125,29 +132,29 @@ def card(numbers: Numbers, source: str = "") -> str | None:
 
 
 def _of_card(numbers: Numbers) -> pl.DataFrame:
-    """Of each row of the picture and each machine that has it: name, machine, ns, text, colour; quickest first."""
+    """Of each row of the picture and each machine: name, machine, ns, text, colour; quickest first."""
     rows = [
-        (one.card, machine, own[one.id], shown(one, own[one.id]), charts.BLUE if one.id in IN_TITLE else charts.MUTED)
-        for one in latencies().values()
+        (one.card, machine, ns := own.get(one.id), shown(one, ns), charts.BLUE if one.id in IN_TITLE else charts.MUTED)
+        for one in _known(numbers)
         for machine, own in numbers.items()
-        if one.card and one.id in own
+        if one.card
     ]
     texts = dict.fromkeys(("name", "machine", "text", "colour"), pl.String)
     frame = pl.DataFrame(rows, schema={"name": pl.String, "machine": pl.String, "ns": pl.Float64} | texts, orient="row")
-    return frame.sort(pl.col("ns").first().over("name"), maintain_order=True)
+    return frame.sort(pl.col("ns").drop_nulls().first().over("name"), maintain_order=True)
 
 
-def _machine(frame: pl.DataFrame, machine: str, at: int) -> Iterator[alt.Chart]:
-    """The points of a machine, and its column of numbers, the one at this place, under its name."""
-    sign, mark = MARKS[at % len(MARKS)]
+def _machine(frame: pl.DataFrame, machine: str, end: float, mark: Mark) -> Iterator[alt.Chart]:
+    """The points of a machine, and its column of numbers under its name, which ends so far beside the points."""
+    sign, point = mark
     names = frame["name"].unique(maintain_order=True).to_list()
     along_y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(domain=False, ticks=False, labelPadding=10))
     own = frame.filter(machine=machine)
     base = alt.Chart(own).encode(y=along_y, color=alt.Color("colour:N", scale=None))
     # A log scale has no place for what is not above 0.
-    points = base.transform_filter("datum.ns > 0").mark_point(opacity=1, **mark)
+    points = base.transform_filter("datum.ns > 0").mark_point(opacity=1, **point)
     yield points.encode(x=alt.X("ns:Q", title=None, **_decades(frame["ns"])))
-    beside = {"align": "right", "dx": COLUMN * (at + 1)}
+    beside = {"align": "right", "dx": end}
     yield base.mark_text(**beside).encode(x=alt.value("width"), text="text:N")
     head = alt.Chart(alt.Data(values=[{}])).mark_text(**beside, color=charts.INK)
     yield head.encode(x=alt.value("width"), y=alt.value(-ABOVE), text=alt.value(f"{sign} {machine}"))
