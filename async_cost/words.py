@@ -115,13 +115,13 @@ def time(ns: float) -> str:
 
 def short_time(ns: float) -> str:
     """Nanoseconds in two digits, or whole in their unit: `1.3 ns`, `121 ns`, `3.6 µs`, `12 µs`."""
-    unit, size = unit_of(abs(float(f"{ns:.3g}")))
-    return f"{_fixed(ns / size, int(abs(ns / size) < 9.95))}{NBSP}{unit}"
+    unit, size = unit_of(abs(ns))
+    return f"{figure(ns / size)}{NBSP}{unit}"
 
 
 def unit_of(ns: float) -> tuple[str, float]:
-    """The most readable unit of a time, and its nanoseconds."""
-    return next(((unit, size) for unit, size in UNITS if ns >= size), UNITS[-1])
+    """The most readable unit of a time, as it is rounded, and its nanoseconds."""
+    return next(((unit, size) for unit, size in UNITS if float(f"{ns:.3g}") >= size), UNITS[-1])
 
 
 def interval(low: float, high: float) -> str:

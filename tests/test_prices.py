@@ -72,7 +72,10 @@ def test_a_whole_is_shared_out_among_what_an_iteration_does(listed):
 def test_what_is_not_measured_says_why(listed):
     assert "no study" in listed.filter(kind="block_on")["lacks"][0]
     assert "does not hold thread-pools" in listed.filter(study="thread-pools")["lacks"][0]
-    assert listed.filter(bench=SPAWN[0], variant="nio")["lacks"][0] == f"{SPAWN[0]} by nio and spawns of nio were not measured"
+    assert (
+        listed.filter(bench=SPAWN[0], variant="nio")["lacks"][0]
+        == f"{SPAWN[0]} by nio and spawns of nio were not measured"
+    )
     assert listed.filter(bench=SPAWN[0], variant="smol")["lacks"][0] == "spawns of smol was not measured"
     assert listed.filter(pl.col("lacks").is_not_null())["ns"].null_count() == listed["ns"].null_count()
 

@@ -10,13 +10,15 @@ from pathlib import Path
 import msgspec
 
 from async_cost.findings.committed import definitions, judged
-from async_cost.findings.finding import SHOWN, Filled, Finding, Judge, Slot
+from async_cost.findings.finding import SHOWN, Filled, Finding, Judge, Slot, slot
+from async_cost.findings.latency import latencies
+from async_cost.findings.vocabulary import Word
 from async_cost.literature.replication import outcomes
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.runs.judged import claims_of_today, definition, seen_by
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import Case, Key
-from async_cost.statistics.statement import Outcome, Weighed
+from async_cost.statistics.statement import Outcome, Weighed, weigh
 
 #: What of a finding is judged, besides its operands and the limits of their groups.
 OF_FINDING = (
@@ -32,6 +34,8 @@ OF_FINDING = (
     "least",
     "most",
 )
+#: The page of the latency numbers.
+LATENCY = "latency"
 #: In place of an outcome, of a group that is no evidence in that series.
 NOT_JUDGED = "not judged"
 #: Digits of a number in data/judged.csv: the last ones of a sum depend on the order in which threads add up.
@@ -133,12 +137,19 @@ def rows_of(findings: Iterable[Finding], reference: Run) -> Iterator[dict[str, o
     """
     limits, tested = limits_of_today(), seen_by(reference, "findings")
     known = {(row["id"], row["slot"]): row for row in definitions().iter_rows(named=True)}
-    for row in (row for one in findings for row in rows_of_finding(one, limits)):
+    rows = [row for one in findings for row in rows_of_finding(one, limits)]
+    for row in rows + [row_of(one, limits) | {"page": LATENCY} for one in latency_slots()]:
         before = known.get((row["id"], row["slot"]), {})
         since = before.get("since") if before.get("hash") == row["hash"] else None
         since = None if row["hash"] in tested else since or f"{date.today()}"
         reworded = before.get("reworded") if before.get("sentence") == row["sentence"] else f"{date.today()}"
         yield row | {"since": since, "changed": before.get("changed"), "reworded": (before and reworded) or None}
+
+
+def latency_slots() -> list[Slot]:
+    """The latency numbers as slots, of which nothing is expected."""
+    shown = Word(SHOWN)
+    return [slot(one.id, "", one.quantity, shown, one.short) for one in latencies().values()]
 
 
 def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
@@ -149,6 +160,9 @@ def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, objec
         for one in found.slots:
             at = one.slot.id, one.slot.name
             yield _row("finding", *at, hashes[at], run) | _says(one)
+    for price in latency_slots():
+        filled = Filled(price, *weigh(price, price.main.cases, judge.effects(price.main), judge.values), judged=False)
+        yield _row("price", price.id, "", str(row_of(price, limits_of_today())["hash"]), run) | _says(filled)
     for said in outcomes(run):
         weighed = said.published
         yield _row("claim", said.claim.id, "", claims[said.claim.id], run) | _numbers_of(weighed) | _outcome(weighed)

@@ -9,7 +9,7 @@ from functools import lru_cache
 import polars as pl
 
 from async_cost.findings import prices
-from async_cost.findings.definitions import definitions
+from async_cost.findings.committed import definitions, judged, machines
 from async_cost.findings.finding import Judge
 from async_cost.findings.operands import Pair, Quantity
 from async_cost.runs.comparisons import DATA
@@ -69,6 +69,15 @@ def latencies() -> dict[str, Latency]:
 def quantities() -> dict[str, Quantity]:
     """The number of each row of the first screen by id, whatever run it is asked of."""
     return {id: one.quantity for id, one in latencies().items()}
+
+
+def committed() -> dict[str, dict[str, float]]:
+    """The latency numbers of the committed machines, in nanoseconds by id, by the name of the machine."""
+    rows = judged().filter(pl.col("value").is_not_null(), kind="price").select("series", "id", "value")
+    return {
+        machine.name: {id: ns for series, id, ns in rows.iter_rows() if series == machine.series}
+        for machine in machines()
+    }
 
 
 def numbers(run: Run) -> pl.DataFrame:
