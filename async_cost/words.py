@@ -154,6 +154,12 @@ def signed(text: str) -> str:
     return text if text.startswith(MINUS) or not any(digit in text for digit in "123456789") else f"+{text}"
 
 
+def ends(least: str, most: str) -> str:
+    """`9.6 to 256 ns`: the unit once where it is the same."""
+    _, space, unit = most.rpartition(NBSP)
+    return least if least == most else f"{least.removesuffix(space + unit)} to {most}"
+
+
 def linked(text: str, address: str | None) -> str:
     """`text` as a link to the note on the comparison with that `address`; as it is without one."""
     return text if address is None else f"[{text}](#{NOTE}{address})"

@@ -21,6 +21,22 @@ from async_cost.report import charts, markup
 Numbers = Mapping[str, Mapping[str, float]]
 #: Whose numbers are in the sentence above the picture: the least and the most of an await, a task, a request.
 IN_TITLE = ("call-async-fn", "tokio-await", "tokio-spawn", "tcp-tokio")
+#: Those that the sentences above the table need.
+IN_LEAD = ("call-async-fn", "request-lean", "request-habits", "tcp-loop")
+#: What to do, each with the rows whose numbers it says.
+ADVICE = {
+    "Await in place ({tokio-await}), and spawn only what must run beside you ({tokio-spawn}).": {
+        *("tokio-await", "tokio-spawn"),
+    },
+    "Box small futures where a type needs it (+{request-box}), not a large one for each call of a loop (+{call-box-4k}).": {
+        *("request-box", "call-box-4k"),
+    },
+}
+CAUTION = (
+    "Compare rows within a block: those are driven alike. These are averages over builds and hours on cloud machines with "
+    "two cores; intervals stand on the pages, and a single build may lie further off. Not measured: locks without "
+    "contention, `io_uring`, a network."
+)
 UNTITLED = "The latency numbers of async Rust"
 HOW = "Time for one, on a log scale; + is what it adds to the same program without it"
 #: A machine's mark in text and as a point.
@@ -70,6 +86,47 @@ def _named(one: Latency, pages: str) -> str:
     return f"[{one.short}]({pages.format(one.page)}#finding-{one.finding})" if one.page else one.short
 
 
+def lead(numbers: Numbers) -> str:
+    """The sentences above the table, in Markdown: what the first machine says, and the others in brackets; nothing
+    where it lacks a number.
+    """
+    own, others = next(iter(numbers.values()), {}), list(numbers.items())[1:]
+    if not all(id in own for id in IN_LEAD):
+        return ""
+    elsewhere = "; ".join(
+        f"{name}: {_span(one)}, {_shares(one)}" for name, one in others if all(id in one for id in IN_LEAD)
+    )
+    return (
+        f"**Async costs {_span(own)} a request, depending on how you write it; an `async fn` by itself costs "
+        f"{words.short_time(own['call-async-fn'])}.** A request over TCP takes {words.short_time(own['tcp-loop'])} of the "
+        f"server's time without async, so that is {_shares(own)} of it{f' ({elsewhere})' if elsewhere else ''}."
+    )
+
+
+def screen(numbers: Numbers, pages: str, picture: str) -> str:
+    """The first screen where a repository is hosted, in Markdown: sentences, picture, table, what to do."""
+    return "\n\n".join([lead(numbers), picture, markdown(numbers, pages), advice(numbers)])
+
+
+def _span(own: Mapping[str, float]) -> str:
+    """What lean async and what all habits add."""
+    return words.ends(*(words.short_time(own[id]) for id in ("request-lean", "request-habits")))
+
+
+def _shares(own: Mapping[str, float]) -> str:
+    """The same as parts of a request over TCP."""
+    parts = [100 * own[id] / own["tcp-loop"] for id in ("request-lean", "request-habits")]
+    return words.ends(*(f"{words.figure(part)}{words.PERCENT}" for part in parts))
+
+
+def advice(numbers: Numbers) -> str:
+    """What to do, with the numbers of the first machine, and how to read the table, in Markdown."""
+    own = next(iter(numbers.values()), {})
+    texts = {id: words.short_time(ns) for id, ns in own.items()}
+    found = [text.format(**texts) for text, needed in ADVICE.items() if needed <= own.keys()]
+    return "\n\n".join([*([f"**{' '.join(found)}**"] if found else []), CAUTION])
+
+
 def markdown(numbers: Numbers, pages: str) -> str:
     """The table as Markdown; `pages` is where the page of a study is, such as `docs/sample/{}.md`."""
     lines = [["", *map(words.escape, numbers)], ["---", *["--:"] * len(numbers)]]
@@ -108,8 +165,7 @@ def title(numbers: Numbers) -> str:
     if min(known) <= 0:
         return UNTITLED
     least, most, task, request = map(words.short_time, known)
-    least = least.removesuffix(most[most.index(words.NBSP) :])
-    return f"An await costs {least} to {most}, a task {task}, a TCP request {request}"
+    return f"An await costs {words.ends(least, most)}, a task {task}, a TCP request {request}"
 
 
 def card(numbers: Numbers, source: str = "") -> str | None:

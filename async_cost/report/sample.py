@@ -5,6 +5,7 @@ They need no server and no script. What a page of a report does besides, such as
 out, and code is in the notebooks.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -60,6 +61,17 @@ def _short(content: nbformat.NotebookNode) -> str:
         return finding.short(first)
     outputs = [output for output in answers_of(content) if "text/markdown" in output.data]
     return words.unlinked(outputs[0].data["text/markdown"]).split("\n\n")[0] if outputs else ""
+
+
+def headed(notebook: Path, executed: Path) -> str:
+    """An analysis, below its question what its first finding says of the run that it was executed with."""
+    content = json.loads(notebook.read_text(encoding="utf-8"))
+    first = next((one for one in said_in(read(executed)) if not one.is_yardstick), None)
+    if first:
+        cell = content["cells"][1]
+        text = re.sub(r"^.*? So says the", lambda _: f"{finding.head(first)} So says the", "".join(cell["source"]))
+        cell["source"] = text.splitlines(keepends=True)
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
 def picture(light: str, dark: str, alt: str) -> str:

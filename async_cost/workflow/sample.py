@@ -1,5 +1,5 @@
-"""docs/sample: the report of the reference run as pages that are readable where the repository is hosted; and the
-answer at the head of README.md.
+"""docs/sample: the report of the reference run as pages that are readable where the repository is hosted; the first
+screen of README.md, and the sentence at the head of each analysis.
 
     python -m async_cost.workflow.sample
 
@@ -13,34 +13,48 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from async_cost import words
+from async_cost.findings.latency import committed
 from async_cost.paths import repository_root
-from async_cost.report import PublishError, provenance, publish, sample
+from async_cost.report import PublishError, charts, latency, provenance, publish, sample
 from async_cost.runs.find import reference_run
 from async_cost.runs.run import Run
 from async_cost.workflow import experiments
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.publishing import OTHERS, execute, rooms_of
+from async_cost.workflow.studies import analysis
 
 FOLDER = Path("docs") / "sample"
 #: The part of README.md between these two lines is generated, and the picture in it.
 BEGIN, END = "<!-- answer: made by make sample -->", "<!-- end of the answer -->"
-PICTURE = Path("docs") / "answer.svg"
+PICTURE = Path("docs") / "latency.svg"
 
 
 def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
-    """What is made of the executed analyses of `run`, by path: the sample, the answer in README.md and its picture."""
+    """What is made of the executed analyses of `run`, by path: the sample, the first screen of README.md with its
+    picture, and the sentence at the head of each analysis.
+    """
     origin = f"Run {words.code(run.info.run_id)}: {words.escape(provenance.headline(run.info))}."
-    how = publish.reading(run)
-    pages = sample.pages([notebook for notebook in executed if notebook.stem != OTHERS], origin, how)
+    numbers, notebooks = committed(), [notebook for notebook in executed if notebook.stem != OTHERS]
+    card = latency.card(numbers) or ""
+    alt = f"{latency.title(numbers)}. The numbers are in the table below."
+
+    def screen(pages: str, pictures: str) -> str:
+        names = (f"{pictures}{PICTURE.with_stem(stem).name}" for stem in (PICTURE.stem, f"{PICTURE.stem}-dark"))
+        return latency.screen(numbers, pages, sample.picture(*names, alt))
+
+    pages = sample.pages(notebooks, origin, publish.reading(run), screen("{}.md", "../"))
     readme = (repository_root() / "README.md").read_text(encoding="utf-8")
     if BEGIN not in readme or END not in readme:
         raise SystemExit(f"README.md: the lines `{BEGIN}` and `{END}` are missing")
-    answer = "\n".join(sample.questions([notebook for notebook in executed if notebook.stem != OTHERS], f"{FOLDER}/"))
+    questions = "\n".join(sample.questions(notebooks, f"{FOLDER}/"))
+    answer = f"{screen(f'{FOLDER}/{{}}.md', f'{PICTURE.parent}/')}\n\n{questions}"
     between = re.escape(BEGIN) + ".*" + re.escape(END)
     files = {str(FOLDER / name): text for name, text in pages.items()}
     files["README.md"] = re.sub(between, lambda _: f"{BEGIN}\n{answer}\n{END}", readme, flags=re.DOTALL)
-    files[str(PICTURE)] = pages[f"{publish.FIRST}-1.svg"]
-    files[str(PICTURE.with_stem("answer-dark"))] = pages[f"{publish.FIRST}-1-dark.svg"]
+    files |= {str(PICTURE): f"{card}\n", str(PICTURE.with_stem(f"{PICTURE.stem}-dark")): f"{charts.dark(card)}\n"}
+    for notebook in executed:
+        ours = analysis(notebook.stem)
+        files[str(ours.relative_to(repository_root()))] = sample.headed(ours, notebook)
     return files
 
 
