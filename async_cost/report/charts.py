@@ -7,6 +7,7 @@ A shape takes a polars frame with the columns it names, keeps its row order, and
 as its container, or None if the frame has no rows. Ratios are plain numbers: 1 is as fast as the baseline.
 """
 
+import json
 import math
 import os
 import re
@@ -17,15 +18,19 @@ from html import escape
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
+import numpy as np
 import polars as pl
 import vl_convert
+from scipy.optimize import isotonic_regression
 
 from async_cost import words
 
 INK, MUTED, GRID, PAPER = "#1f2328", "#59636e", "#d8dde3", "#ffffff"
+#: What is no accent, as an area.
+GREY = "#b3b9bf"
 
 # Okabe and Ito (2008), "Color Universal Design": colours that all common kinds of colour vision can tell apart.
 # Those with the best contrast on white come first; their yellow is left out, it cannot be read on white.
@@ -35,7 +40,7 @@ PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 
 # What each colour becomes on the dark page. The page's style sheet selects on the colour that the SVG
 # carries, so a chart is drawn once and still follows the reader's theme.
-DARK = {INK: "#e6e9ec", MUTED: "#a3adb8", GRID: "#363d45", PAPER: "#14181c"}
+DARK = {INK: "#e6e9ec", MUTED: "#a3adb8", GRID: "#363d45", PAPER: "#14181c", GREY: "#5f6872"}
 DARK |= {BLUE: "#4aa8e0", VERMILLION: "#f2813a", GREEN: "#2fc49a"}
 DARK |= {PURPLE: "#de9cc0", ORANGE: "#f0b73a", SKY: "#8fd0f5"}
 
@@ -59,9 +64,15 @@ OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*")')
 MOST_POINTS = 60
 #: Shows a tick with all its digits and no more.
 PLAIN = "format(datum.value, '~g')"
-#: Shows each line of a label below the one before.
-LINES = r"split(datum.label, '\n')"
 TITLE_CHARACTERS, LABEL_CHARACTERS = 40, 20  # text of 13 px breaks here, so that it still fits on a phone
+WIDE_LABEL = 46  # and a label beside a chart of one number in a row here, where there is room
+#: A finding above a chart, bold and 15 px, breaks here: in a wide chart and on a phone.
+FINDING_CHARACTERS = (80, 38)
+SUBTITLE_CHARACTERS = 48  # here on both
+BETWEEN = 370  # pixels: a plot without its labels is narrower on a phone, and wider elsewhere
+LETTER, BOLD, LINE = 6.7, 7.4, 14  # pixels of text of 13 px: a letter, a bold one, and from line to line
+HEIGHT, LANE = 300, 16  # pixels: of the plot of `lines`, and of one of several strokes in a row of `intervals`
+OURS = "measured, 95 % interval"
 
 
 # -- theme and renderer ----------------------------------------------------------------------------
@@ -77,6 +88,7 @@ def enable() -> None:
 def _theme() -> alt.theme.ThemeConfig:
     labels: Any = {"labelFontSize": 13, "labelColor": INK}
     titles = {"titleFontSize": 13, "titleFontWeight": "normal", "titleColor": MUTED, "titlePadding": 10}
+    subtitles: Any = {"subtitleFontSize": 13, "subtitleColor": MUTED, "subtitlePadding": 4}
     lines = {"domainColor": MUTED, "tickColor": MUTED, "gridColor": GRID}
     layout = {"top": {"direction": "vertical", "anchor": "start", "margin": 4}}
     legend = {"orient": "top", "direction": "horizontal", "title": None, "columns": 2, "symbolSize": 90}
@@ -88,7 +100,7 @@ def _theme() -> alt.theme.ThemeConfig:
             "axis": labels | titles | lines | {"labelLimit": 0},
             "axisQuantitative": {"tickCount": 5, "labelOverlap": True},
             "legend": labels | legend | {"labelLimit": 260, "layout": layout},
-            "title": {"fontSize": 13, "fontWeight": "normal", "color": MUTED, "anchor": "start", "offset": 8},
+            "title": {"fontSize": 15, "color": INK, "anchor": "start", "frame": "bounds", "offset": 10} | subtitles,
             "text": {"fontSize": 13, "color": INK},
             "rule": {"color": MUTED},
             "range": {"category": list(PALETTE)},
@@ -163,17 +175,22 @@ def intervals(
     frame: pl.DataFrame,
     *,
     description: str,
+    title: str = "",
+    x_title: str = "time / time of the baseline (1 = equal)",
     label: str = "variant",
     series: str | None = None,
-    title: str = "time / time of the baseline (1 = equal)",
+    accent: str | None = None,
     log: bool = False,
+    sort: bool = False,
 ) -> alt.LayerChart | None:
-    """One row for each `label`: its ratio, against a dashed line at 1, or its value as a stroke on its interval.
+    """One row for each `label`: its number, and a stroke on its interval. Against a dashed line at 1, if it is a ratio
+    or `x_title` says what 1 is, as in "(1 = equal)".
 
     Columns: `label`, ratio or value, low, high. With `series`, each of its values (six at most) has a stroke and a
-    colour of its own, on a log scale. Without, a row shows its number as well, the colour is the `verdict` (null among
-    others is "no evidence"), and `published`, where a row has it, is a hollow diamond. A line break in a label begins
-    its next line.
+    colour of its own, on a log scale; two at most are named beside their first stroke, more by a legend. Without, the
+    colour is the `verdict` (null among others is "no evidence"), and `published`, where a row has it, is a hollow
+    diamond. `accent`, a value of `label` or `series`, is coloured, and all else grey. `sort` puts the least first. A
+    line break in a label begins its next line.
     """
     by, value = [label, series] if series else [label], "value" if "value" in frame.columns else "ratio"
     if frame.select(*by, value, "low", "high").is_empty():
@@ -187,81 +204,137 @@ def intervals(
     )
     if with_verdict:
         frame = frame.with_columns(pl.col("verdict").cast(pl.String).fill_null(NO_EVIDENCE))
-    seen = _by_verdict(frame, label) if with_verdict else _ends(frame, value, by, title)
+    frame = frame.sort(pl.col(value).max().over(label), maintain_order=True) if sort else frame
+    seen = _by_verdict(frame, label) if with_verdict else _ends(frame, value, by, x_title)
     shown = [words.with_ends(*row, equal=1)[0] for row in frame.select(value, "low", "high").iter_rows()]
     columns = [*by, value, "low", "high", *(["verdict"] if with_verdict else []), *(["published"] if published else [])]
-    frame = frame.select(*columns, shown=pl.Series(shown))
+    frame = frame.select(*columns, shown=pl.Series(shown), matters=_matters(by, accent))
+    rows = _rows(label, {str(name): str(name) for name in frame[label]}, LABEL_CHARACTERS if series else WIDE_LABEL)
+    lanes = frame[label].value_counts()["count"].max() if series else 0
+    lines_each = max(len(_lines(str(name), LABEL_CHARACTERS)) for name in frame[label])
+    row = max(12 + LANE * lanes, 20 + 12 * lines_each)
     if series:
-        frame = frame.with_columns(pl.col(label).map_elements(_broken, pl.String))
+        lane = pl.int_range(pl.len()).over(label) - (pl.len().over(label) - 1) / 2
+        frame = frame.with_columns(lane=row / 2 + LANE * lane)
 
     log, low = log or series is not None, "low"
     if log and (frame["low"] <= 0).any():  # of hardly any processes, and a logarithm has no place for it
         low, least = "begins", frame.select(value, "high").min().row(0)
         frame = frame.with_columns(begins=pl.when(pl.col("low") > 0).then("low").otherwise(min(least) / 2))
-    drawn = [*frame[value], *frame[low], *frame["high"], *(frame["published"] if published else [])]
+    one = value == "ratio" or "1 =" in x_title
+    drawn = [*[1.0] * one, *frame[value], *frame[low], *frame["high"], *(frame["published"] if published else [])]
     along_x: Any = {
-        "title": wrapped(title),
+        "title": wrapped(x_title),
         "scale": alt.Scale(nice=False, padding=10, **({"type": "log"} if log else {"zero": False})),
         "axis": _log_axis(drawn) if log else alt.Axis(grid=True, tickCount=9, labelExpr=PLAIN),
     }
-    ours = "measured, 95 % interval"
-    shapes = alt.Scale(domain=[ours, "published"], range=["M0,-1V1", "diamond"])
+    shapes = alt.Scale(domain=[OURS, "published"], range=["M0,-1V1", "diamond"])
     legend = alt.Legend(symbolStrokeColor=INK, symbolStrokeWidth=2, columns=1) if published else None
     shape = alt.Shape("whose:N", scale=shapes, legend=legend)
     names = frame[series].unique(maintain_order=True).to_list() if series else []
-    colours = dict(zip(names, PALETTE, strict=False))
+    colours: dict[Any, str] = dict(zip(names, PALETTE, strict=False))
     if with_verdict:
         colours = {word: of for word, of in VERDICT_COLOURS.items() if word in frame["verdict"]}
     colour = _colours(series or "verdict", colours) if colours else alt.value(BLUE)
-    base = alt.Chart(frame).encode(y=_rows(label), color=colour, tooltip=_tooltip(frame, columns))
-    base = base.encode(yOffset=alt.YOffset(f"{series}:N", sort=None)) if series else base
-    stroke = base.transform_calculate(whose=f"'{ours}'").mark_point(size=150 if series else 260, strokeWidth=2.5)
-    layers: list[alt.Chart] = [_rule(x=alt.XDatum(1, **along_x))] if value == "ratio" else []
+    direct = series is not None and (accent is not None or len(names) <= 2)
+    if series and direct:
+        frame = _named(frame, series, low, middle=math.sqrt(min(drawn) * max(drawn)))
+        colour = _colours(series, colours).legend(None)
+    base = alt.Chart(frame).encode(y=rows, tooltip=_tooltip(frame, columns))
+    accented = alt.condition("datum.matters", alt.value(BLUE), alt.value(MUTED))
+    base = base.encode(color=accented if accent else colour)
+    base = base.encode(yOffset=alt.YOffset("lane:Q", scale=None)) if series else base
+    layers: list[alt.Chart] = [_rule(x=alt.XDatum(1, **along_x))] if one else []
+    if published:  # drawn first: it may lie where the interval does
+        others = base.transform_filter("isValid(datum.published)").transform_calculate(whose="'published'")
+        diamond = others.mark_point(size=70, strokeWidth=1.6).encode(x=alt.X("published:Q", **along_x), shape=shape)
+        layers.append(diamond.encode(color=alt.value(INK), opacity=alt.value(1)))
+    stroke = base.transform_calculate(whose=f"'{OURS}'").mark_point(size=150 if series else 260, strokeWidth=2.5)
     layers += [
         base.mark_rule(strokeWidth=9, opacity=0.4).encode(x=alt.X(f"{low}:Q", **along_x), x2="high:Q"),
         stroke.encode(x=alt.X(f"{value}:Q", **along_x), shape=shape, opacity=alt.value(1)),
     ]
-    if not series:
-        # Beside the chart the numbers never meet the rule, wherever the ratios lie.
-        number = base.mark_text(align="left", dx=6).encode(x=alt.value("width"), text="shown:N")
-        layers.append(number.encode(color=alt.value(INK)))
-    if published:
-        others = base.transform_filter("isValid(datum.published)").transform_calculate(whose="'published'")
-        diamond = others.mark_point(size=70, strokeWidth=1.6, fill=PAPER, yOffset=12)
-        diamond = diamond.encode(x=alt.X("published:Q", **along_x), shape=shape, opacity=alt.value(1))
-        layers.append(diamond.encode(color=alt.value(INK)))
-    lines_each = frame[label].str.count_matches("\n", literal=True).max() + 1
-    row = 24 + 14 * len(names) if series else max(46 if published else 0, 20 + 12 * lines_each)
-    return _chart(layers, f"{description} {seen}", row * frame[label].n_unique())
+    weight = {"fontWeight": alt.expr("datum.matters ? 'bold' : 'normal'")} if accent else {}
+    # One number in a row is beside the chart, where it never meets the rule, wherever the ratios lie.
+    place = alt.X("high:Q", **along_x) if series else alt.value("width")
+    layers += _haloed(base, "shown", place, align="left", dx=6, **weight)
+    layers += _haloed(base, "before", alt.X(f"{low}:Q", **along_x), align="right", dx=-6, **weight) if direct else []
+    return _chart(layers, f"{description} {seen}", row * frame[label].n_unique(), title)
 
 
-def staircase(frame: pl.DataFrame, *, description: str, value: str, title: str) -> alt.LayerChart | None:
+def bars(
+    frame: pl.DataFrame,
+    *,
+    description: str,
+    title: str = "",
+    subtitle: str = "",
+    unit: str = "ns",
+    accent: str | None = None,
+    sort: bool = False,
+) -> alt.LayerChart | None:
+    """A bar for each row, its number at the end: what is `added` to a grey `base`; without a base, how much there is.
+
+    Columns: row and added, and if there are any: base; group, the head above its rows; low and high, the interval of
+    what is added; strong and plain, the texts at the end, by default the number (with its sign if there is a base) and
+    nothing. Nanoseconds are shown in the unit of the longest bar, another `unit` as it is. `accent` is the only row
+    with a colour. `sort` puts the least of each group first.
+    """
+    if frame.select("row", "added").is_empty():
+        return None
+    given, stacked = set(frame.columns), "base" in frame.columns
+    base, ends = pl.col("base") if stacked else pl.lit(0.0), [end for end in ("low", "high") if end in given]
+    group = pl.col("group").cast(pl.String) if "group" in given else pl.lit("")
+    rows = frame.with_columns(group=group, start=base, end=base + pl.col("added"))
+    if sort:
+        rows = rows.sort(pl.int_range(pl.len()).min().over("group"), "end")
+
+    def amount(row: dict[str, Any]) -> str:
+        shown_unit, size = words.unit_of(abs(row["added"])) if unit == "ns" else (unit, 1.0)
+        half_width = (row["high"] - row["low"]) / 2 / size if ends else None
+        number = f"{words.number(row['added'] / size, half_width)}{words.NBSP}{shown_unit}"
+        return f"+{number}" if stacked and row["added"] > 0 else number
+
+    if "strong" not in given:
+        rows = rows.with_columns(strong=pl.Series([amount(row) for row in rows.iter_rows(named=True)]))
+    rows = rows.with_columns(
+        *(pl.col(end) + base for end in ends),
+        way=pl.when(_matters(["row"], accent)).then(pl.lit("accent")).otherwise(pl.lit("rest")),
+        plain=pl.col("plain").fill_null("") if "plain" in given else pl.lit(""),
+    )
+    columns = [name for name in ("group", "row", "base", "added") if name in given]
+    seen = _ends(rows, "added", [name for name in columns if name in ("row", "group")], shown="strong")
+    layers = _bars(rows, {"accent": BLUE, "rest": MUTED if stacked else GREY}, columns, unit=unit)
+    height = 30 * (rows.height + rows.filter(pl.col("group") != "")["group"].n_unique())
+    return _chart(layers, f"{description} {seen}", height, title, subtitle)
+
+
+def staircase(
+    frame: pl.DataFrame, *, description: str, title: str = "", value: str, x_title: str
+) -> alt.LayerChart | None:
     """Totals one below the other, each drawn as the step from the one before: columns variant and `value`."""
-    steps = frame.select("variant", start=pl.col(value).shift(1, fill_value=0.0), end=value)
+    steps = frame.select(row="variant", start=pl.col(value).shift(1, fill_value=0.0), end=value)
     if steps.is_empty():
         return None
-    step = pl.col("end") - pl.col("start")
+    step, first = pl.col("end") - pl.col("start"), pl.col("start") == 0
     change = pl.when(step < 0).then(pl.lit("less")).otherwise(pl.lit("more"))
-    way = pl.when(pl.col("start") == 0).then(pl.lit("total")).otherwise(change)
-    steps = steps.with_columns(step=step, far=pl.max_horizontal("start", "end"), way=way)
-    along_x: Any = {
-        "title": wrapped(title),
-        "scale": alt.Scale(domain=[0, max(steps["far"].to_list()) * 1.18], nice=False),
-        "axis": alt.Axis(format=",~r"),
-    }
-    base = alt.Chart(steps).encode(y=_rows("variant"), tooltip=_tooltip(steps, ["variant", "start", "step", "end"]))
-    colour = _colours("way", {"total": MUTED, "more": VERMILLION, "less": BLUE}).legend(None)
-    bar = base.mark_bar(minBandSize=2).encode(x=alt.X("start:Q", **along_x), x2="end:Q", color=colour)
-    number = base.transform_calculate(shown="format(datum.step, datum.way == 'total' ? ',.0f' : '+,.0f')")
-    number = number.mark_text(align="left", dx=5).encode(x=alt.X("far:Q", **along_x), text="shown:N")
-    seen = _ends(steps, "end", ["variant"], title)
-    return _chart([bar, number], f"{description} {seen}", 30 * steps["variant"].n_unique())
+    shown = step.round().map_elements(lambda ns: f"{ns:+,.0f}".replace("-", words.MINUS), pl.String)
+    steps = steps.with_columns(
+        step=step,
+        group=pl.lit(""),
+        way=pl.when(first).then(pl.lit("total")).otherwise(change),
+        strong=pl.when(first).then(shown.str.strip_prefix("+")).otherwise(shown),
+        plain=pl.lit(""),
+    )
+    colours = {"total": MUTED, "more": VERMILLION, "less": BLUE}
+    layers = _bars(steps, colours, ["row", "start", "step", "end"], x_title=x_title)
+    return _chart(layers, f"{description} {_ends(steps, 'end', ['row'], x_title)}", 30 * steps.height, title)
 
 
 def lines(
     frame: pl.DataFrame,
     *,
     description: str,
+    title: str = "",
     x: str,
     y: str = "value",
     series: str | None = None,
@@ -270,10 +343,11 @@ def lines(
     log_x: bool = False,
     log_y: bool = False,
     rules: Sequence[float] = (),
+    marks: Sequence[tuple[float, float, str]] = (),
 ) -> alt.LayerChart | None:
-    """How `y` changes with `x`: a line for each of `series`, its points if they are few, and, with columns low and
-    high, the band of the interval. `rules` are values of y worth a dashed line with their number. A log axis leaves out
-    what is not above 0.
+    """How `y` changes with `x`: a line for each of `series`, with its name at the right; its points if they are few;
+    and, with columns low and high, the band of the interval. `rules` are values of y worth a dashed line with their
+    number, `marks` are points (x, y, text) worth a label. A log axis leaves out what is not above 0.
     """
     by = [series] if series else []
     frame = frame.filter(pl.col(y) > 0) if log_y else frame
@@ -283,18 +357,18 @@ def lines(
     if ends and log_y:
         frame = frame.with_columns(pl.col("low").clip(frame[y].min()))
     columns = list(dict.fromkeys([*by, x, y, *ends]))
-    axis = alt.Axis(grid=False)
+    frame, axis = frame.select(columns), alt.Axis(grid=False)
     along_x: Any = {"title": wrapped(x_title), "scale": alt.Scale(nice=False, padding=10, zero=False), "axis": axis}
-    along_y: Any = {"title": None, "scale": alt.Scale(zero=True), "axis": axis}
     if log_x:
         along_x |= {"scale": alt.Scale(nice=False, padding=10, type="log"), "axis": _log_axis(frame[x])}
-    if log_y:
-        heights = [*rules, *(height for name in (y, *ends) for height in frame[name])]
-        along_y |= {"scale": alt.Scale(nice=False, padding=10, type="log"), "axis": _log_axis(heights)}
+    heights = [*rules, *(mark[1] for mark in marks), *(one for name in (y, *ends) for one in frame[name].drop_nulls())]
+    domain, kind = _with_space(heights, log=log_y), "log" if log_y else "linear"
+    along_y: Any = {"title": None, "scale": alt.Scale(domain=domain, nice=False, type=kind)}
+    along_y["axis"] = _log_axis(heights) if log_y else axis
     names = frame[series].unique(maintain_order=True).to_list() if series else []
-    colour = _colours(series, dict(zip(names, cycle(PALETTE), strict=False))) if series else alt.value(BLUE)
-    base = alt.Chart(frame.select(columns)).encode(color=colour, tooltip=_tooltip(frame, columns))
-    base = base.encode(x=alt.X(f"{x}:Q", **along_x))
+    colours = dict(zip(names, cycle(PALETTE), strict=False))
+    colour = _colours(series, colours).legend(None) if series else alt.value(BLUE)
+    base = alt.Chart(frame).encode(color=colour, tooltip=_tooltip(frame, columns), x=alt.X(f"{x}:Q", **along_x))
     layers: list[alt.Chart] = [_rule(y=alt.datum(value)) for value in rules]
     if ends:
         layers.append(base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", **along_y), y2="high:Q"))
@@ -302,39 +376,233 @@ def lines(
     if frame[x].n_unique() <= MOST_POINTS:
         layers.append(base.mark_point(filled=True, size=55, opacity=1).encode(y=alt.Y(f"{y}:Q", **along_y)))
     layers += [_rule_label(value, right=at % 2 == 1) for at, value in enumerate(rules)]
-    return _chart(layers, f"{description} {_ends(frame, y, by, y_title)}", 300, y_title)
+    if marks:
+        rising = frame.sort(x)[y].first() < frame.sort(x)[y].last()
+        layers += _marked(marks, alt.X("x:Q", **along_x), alt.Y("y:Q", **along_y), left=rising)
+    if series:
+        last = frame.drop_nulls(y).sort(x).group_by(series, maintain_order=True).last()
+        scaled = np.log if log_y else np.asarray
+        least, most = scaled(domain)
+        down = HEIGHT * (most - scaled(last[y].to_numpy())) / (most - least)
+        layers += _names(last.select(series, down=down), series, colour)
+    return _chart(layers, f"{description} {_ends(frame, y, by, y_title)}", HEIGHT, title, y_title)
 
 
 def matrix(
-    frame: pl.DataFrame, *, description: str, row: str = "row", column: str = "column", within: str | None = None
+    frame: pl.DataFrame,
+    *,
+    description: str,
+    title: str = "",
+    row: str = "row",
+    column: str = "column",
+    within: str | None = None,
 ) -> alt.LayerChart | None:
-    """A figure for each `row` and `column`: columns of these names, value (the shade, on a log scale within each value
-    of the column `within`, by default each row) and text (what is written).
+    """A figure for each `row` and `column`: columns of these names, value (the shade, on a log scale from the least
+    value: of all, or `within` each value of a column) and text (what is written, in as many lines as it needs).
     """
     if frame.select(row, column, "value", "text").is_empty():
         return None
-    shade = pl.col("value").log10() - pl.col("value").log10().min().over(within or row)
-    breaks = frame[column].cast(pl.String).str.count_matches("\n", literal=True).max()
-    names = alt.Axis(orient="top", labelAngle=0, labelPadding=4 + 13 * breaks, domain=False, ticks=False)
-    names.labelExpr = LINES
-    base = alt.Chart(frame.with_columns(shade=shade)).encode(
+    least = pl.col("value").log10().min()
+    shade = pl.col("value").log10() - (least.over(within) if within else least)
+    frame = frame.with_columns(pl.col(row, column).cast(pl.String), shade=shade)
+    labels = {name: name for name in frame[row]}
+    wide, narrow = (_Cells.of(frame[row], frame[column], frame["text"], width) for width in (WIDE, NARROW))
+    heads = _by_width(wide.heads, narrow.heads)
+    names = alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False, labelExpr=f"{heads}[datum.label]")
+    names.labelPadding = alt.expr(
+        f"4 + {LINE} * {_by_width(*(max(map(len, one.heads.values())) - 1 for one in (wide, narrow)))}"
+    )
+    base = alt.Chart(frame.with_columns(wide=wide.texts, narrow=narrow.texts)).encode(
         x=alt.X(f"{column}:N", sort=None, title=None, axis=names),
-        y=_rows(row),
+        y=_rows(row, labels),
         tooltip=_tooltip(frame, [row, column, "text"]),
     )
-    strength = alt.Scale(domain=[0, 2], range=[0.06, 0.6], clamp=True)
+    base.encoding.y.scale.range = [0, alt.expr(_by_width(wide.height, narrow.height))]
+    darkest = frame.select(pl.col("shade").max().clip(0.5, 2)).item()
+    strength = alt.Scale(domain=[0, darkest], range=[0.06, 0.6], clamp=True)
     cell = base.mark_rect(color=VERMILLION).encode(opacity=alt.Opacity("shade:Q", legend=None, scale=strength))
     seen = _ends(frame, "value", [row, column], shown="text")
-    return _chart([cell, base.mark_text().encode(text="text:N")], f"{description} {seen}", 30 * frame[row].n_unique())
+    return _chart([cell, _fitting(base)], f"{description} {seen}", wide.height, title)
 
 
 # -- pieces ----------------------------------------------------------------------------------------
 
 
-def _chart(layers: list[alt.Chart], description: str, height: int, y_title: str = "") -> alt.LayerChart:
-    """The chart; the title of the vertical axis is above it: upright, and no width lost on a phone."""
-    chart = alt.layer(*layers).properties(width="container", height=height, description=description.strip())
-    return chart.properties(title=wrapped(y_title)) if y_title else chart
+def _chart(layers: list[alt.Chart], description: str, height: float, title: str, subtitle: str = "") -> alt.LayerChart:
+    """The chart below its finding, which has no full stop there, and below the title of its vertical axis: upright, and
+    no width lost on a phone.
+    """
+    said = words.plain(title)
+    chart = alt.layer(*layers).properties(
+        width="container", height=height, description=" ".join(f"{said} {description}".split(" ")).strip()
+    )
+    below = textwrap.wrap(subtitle, SUBTITLE_CHARACTERS) or alt.Undefined
+    if said:
+        wide, narrow = (textwrap.wrap(said.removesuffix("."), most) for most in FINDING_CHARACTERS)
+        return chart.properties(title=alt.Title(alt.expr(_by_width(wide, narrow)), subtitle=below))
+    only = alt.Title(below, fontSize=13, fontWeight="normal", color=MUTED)
+    return chart.properties(title=only) if subtitle else chart
+
+
+def _by_width(wide: object, narrow: object) -> str:
+    """A Vega expression: one value beside or below a wide plot, the other on a phone."""
+    return f"(width < {BETWEEN} ? {json.dumps(narrow)} : {json.dumps(wide)})"
+
+
+def _fitting(base: alt.Chart, **mark: Any) -> alt.Chart:
+    """The text of the column wide, or on a phone of narrow, around the middle of its row."""
+    said = base.transform_calculate(said=f"width < {BETWEEN} ? datum.narrow : datum.wide")
+    middle = alt.expr(rf"-{LINE / 2} * (length(split(datum.said, '\n')) - 1)")
+    return said.mark_text(lineBreak="\n", lineHeight=LINE, dy=middle, **mark).encode(text="said:N")
+
+
+def _haloed(base: alt.Chart, text: str, x: Any, **mark: Any) -> list[alt.Chart]:
+    """Text on a rim of paper, so that no line crosses it."""
+    shown = base.encode(x=x, text=f"{text}:N", color=alt.value(INK))
+    return [shown.mark_text(stroke=PAPER, strokeWidth=4, **mark), shown.mark_text(**mark)]
+
+
+def _matters(columns: Iterable[str], accent: str | None) -> pl.Expr:
+    """Whether a row is the one to be in colour; without an accent, each is."""
+    if accent is None:
+        return pl.lit(value=True)
+    return pl.any_horizontal(pl.col(name).cast(pl.String) == accent for name in columns)
+
+
+def _named(frame: pl.DataFrame, series: str, low: str, *, middle: float) -> pl.DataFrame:
+    """With the name of each of `series` at its first stroke: after the number, or `before` the interval if that has
+    more room.
+    """
+    first, right = pl.col(series).is_first_distinct(), pl.col(low) > middle
+    return frame.with_columns(
+        shown=pl.when(first & ~right).then(pl.format("{}: {}", series, "shown")).otherwise("shown"),
+        before=pl.when(first & right).then(series).otherwise(pl.lit("")),
+    )
+
+
+def _bars(
+    rows: pl.DataFrame, colours: dict[str, str], tooltip: list[str], *, unit: str = "", x_title: str = ""
+) -> list[alt.Chart]:
+    """Bars from start to end in the colour of `way`, below the heads of their groups; grey ones up to the start if
+    there is a base, the intervals from low to high if there are any, and behind each bar its texts strong and plain.
+    """
+    ends = [name for name in ("start", "end", "low", "high") if name in rows.columns]
+    least, most = _extremes([0.0, *(end for name in ends for end in rows[name].drop_nulls())])
+    least *= 1.1
+    unit, size = words.unit_of(most) if unit == "ns" else (unit, 1.0)
+    rows = rows.with_columns(
+        pl.col(ends) / size,
+        far=pl.max_horizontal(ends) / size,
+        share=(pl.max_horizontal(ends) - least) / (most - least),
+        zero=0.0,
+        id=pl.col("group") + "\t" + pl.col("row"),
+        wide="plain",
+        narrow=pl.col("plain").str.replace(": ", ":\n", literal=True).map_elements(_label, pl.String),
+        after=20 + BOLD * pl.col("strong").str.len_chars(),
+    )
+    scale = alt.Scale(domain=[least / size, most / size], nice=False, range=[0, alt.expr(_room(rows))])
+    axis = alt.Axis(grid=False, labelExpr=f"datum.value ? format(datum.value, ',~r') + '{words.NBSP}{unit}' : '0'")
+    along_x: Any = {"title": wrapped(x_title) or None, "scale": scale, "axis": axis}
+    heads = rows.filter(pl.col("group") != "").unique("group", maintain_order=True)
+    narrow = pl.col("group").map_elements(lambda head: "\n".join(_lines(head, FINDING_CHARACTERS[1] - 6)), pl.String)
+    heads = heads.select(id=pl.col("group") + "\t", wide="group", narrow=narrow)
+    labels: dict[str, str] = {}
+    for group, id, label in rows.select("group", "id", "row").iter_rows():
+        labels |= ({f"{group}\t": ""} if group else {}) | {id: label}
+    along_y = _rows("id", labels, LABEL_CHARACTERS + 10)
+    base = alt.Chart(rows).encode(y=along_y, tooltip=_tooltip(rows, tooltip))
+    bar, far = base.mark_bar(height=18), alt.X("far:Q", **along_x)
+    colour = _colours("way", colours).legend(None)
+    layers = [bar.encode(x=alt.X("start:Q", **along_x), x2="end:Q", color=colour)]
+    if "base" in rows.columns:
+        layers.append(bar.encode(x=alt.X("zero:Q", **along_x), x2="start:Q", color=alt.value(GREY)))
+    if "high" in rows.columns:
+        layers.append(base.mark_rule(strokeWidth=2, color=INK).encode(x=alt.X("low:Q", **along_x), x2="high:Q"))
+    accented = alt.condition("datum.way == 'accent'", alt.value(BLUE), alt.value(INK))
+    strong = base.mark_text(align="left", dx=6, fontWeight=alt.expr("datum.way == 'accent' ? 'bold' : 'normal'"))
+    layers.append(strong.encode(x=far, text="strong:N", color=accented))
+    layers.append(_fitting(base, align="left", dx=alt.expr("datum.after")).encode(x=far))
+    if heads.height:
+        at_head = alt.Chart(heads).encode(y=along_y, x=alt.value(0))
+        layers.append(_fitting(at_head, align="left", fontWeight="bold", dx=1))
+    return layers
+
+
+def _room(rows: pl.DataFrame) -> str:
+    """A Vega expression: how many pixels the longest bar may take, so that the texts behind each bar have theirs."""
+
+    def least_of(texts: str) -> str:
+        longest = pl.col(texts).str.split("\n").list.eval(pl.element().str.len_chars()).list.max()
+        taken = rows.select("share", pixels=pl.col("after") + LETTER * longest).filter(pl.col("share") > 0)
+        return "".join(f", (width - {pixels:.0f}) / {share:.3f}" for share, pixels in taken.rows())
+
+    return f"max(40, width < {BETWEEN} ? min(width{least_of('narrow')}) : min(width{least_of('wide')}))"
+
+
+def _with_space(values: Iterable[float], *, log: bool) -> list[float]:
+    """The ends of an axis for these values with some space beyond them, and with zero unless it is a log scale."""
+    if log:
+        least, most = (math.log10(end) for end in _extremes(value for value in values if value > 0))
+    else:
+        least, most = _extremes([0.0, *values])
+    margin = (most - least or 1) / 25
+    if log:
+        return [10 ** (least - margin), 10 ** (most + margin)]
+    return [least - margin * (least < 0), most + margin * (most > 0)]
+
+
+def _extremes(values: Iterable[float]) -> tuple[float, float]:
+    values = list(values)
+    return min(values), max(values)
+
+
+def _names(last: pl.DataFrame, series: str, colour: alt.Color) -> list[alt.Chart]:
+    """The names of lines that end so many pixels `down`, beside their ends, each with a dash of its colour: where lines
+    end together, below one another.
+    """
+    rows = last.with_columns(wide=pl.col(series).cast(pl.String).map_elements(_label, pl.String))
+    sizes = LINE * (1 + rows["wide"].str.count_matches("\n", literal=True).to_numpy()) + 2
+    rows = rows.with_columns(narrow="wide", down=_apart(rows["down"].to_numpy(), sizes))
+    base = alt.Chart(rows).encode(x=alt.value("width"), y=alt.Y("down:Q", scale=None, axis=None))
+    dash = base.mark_point(shape="stroke", size=90, strokeWidth=3, opacity=1, xOffset=10).encode(color=colour)
+    return [dash, _fitting(base, align="left", dx=20)]
+
+
+def _apart(wanted: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Middles as near to those wanted as blocks of these sizes can be, below one another and within the plot."""
+    order = np.argsort(wanted, kind="stable")
+    above = np.cumsum(sizes[order]) - sizes[order] / 2
+    shifts = isotonic_regression(wanted[order] - above).x
+    placed = np.empty(len(wanted))
+    placed[order] = np.clip(shifts, 0, max(0, HEIGHT - sizes.sum())) + above
+    return placed
+
+
+def _marked(marks: Sequence[tuple[float, float, str]], x: alt.X, y: alt.Y, *, left: bool) -> list[alt.Chart]:
+    """Labelled points, each text above its point, to the `left` or to the right."""
+    base = alt.Chart(pl.DataFrame(marks, schema=["x", "y", "text"], orient="row", strict=False)).encode(y=y)
+    side: Any = {"align": "right", "dx": -9} if left else {"align": "left", "dx": 9}
+    point = base.mark_point(size=110, strokeWidth=2, opacity=1, color=INK).encode(x=x)
+    return [point, *_haloed(base, "text", x, **side, dy=-11, fontWeight="bold")]
+
+
+class _Cells(NamedTuple):
+    """The texts of a matrix, broken into lines that fit into its cells, and the height of all rows in pixels."""
+
+    heads: dict[str, list[str]]
+    texts: pl.Series
+    height: int
+
+    @classmethod
+    def of(cls, rows: pl.Series, columns: pl.Series, texts: pl.Series, width: int) -> "_Cells":
+        """In a chart that is `width` pixels wide."""
+        labels = [_lines(row, WIDE_LABEL if width == WIDE else LABEL_CHARACTERS) for row in rows]
+        taken = LETTER * max(len(line) for label in labels for line in label)
+        most = max(8, int(((width - taken - 10) / columns.n_unique() - 8) / LETTER))
+        broken = [_lines(text, most) for text in texts]
+        row = 14 + LINE * max(map(len, [*labels, *broken]))
+        heads = {name: _lines(name, most) for name in columns}
+        return cls(heads, pl.Series(map("\n".join, broken)), max(30, row) * rows.n_unique())
 
 
 def _by_verdict(frame: pl.DataFrame, label: str) -> str:
@@ -368,15 +636,30 @@ def wrapped(title: str) -> list[str]:
     return [line for part in parts for line in textwrap.wrap(part, TITLE_CHARACTERS)]
 
 
-def _broken(label: str) -> str:
-    """A label in lines that fit beside a chart of several colours."""
-    lines = (textwrap.wrap(line, LABEL_CHARACTERS, break_long_words=False) for line in label.split("\n"))
-    return "\n".join(part for line in lines for part in line)
+def _lines(text: str, most: int) -> list[str]:
+    """A text in lines of so many characters, where its words and the parts of its paths allow it; a line break begins a
+    line.
+    """
+    parts = [textwrap.wrap(line.replace("/", "/\0 "), most, break_long_words=False) for line in text.split("\n")]
+    return [line.replace("/\0 ", "/").replace("/\0", "/") for own in parts for line in own or [""]]
 
 
-def _rows(label: str) -> alt.Y:
-    axis = alt.Axis(domain=False, ticks=False, grid=False, labelExpr=LINES)
-    return alt.Y(f"{label}:N", sort=None, title=None, axis=axis)
+def _label(text: str) -> str:
+    """A text broken into lines that are short enough beside a chart on a phone."""
+    return "\n".join(_lines(text, LABEL_CHARACTERS))
+
+
+def _rows(column: str, labels: dict[str, str], most: int = WIDE_LABEL) -> alt.Y:
+    """The rows of a chart, with a label for each value of a column, in lines of `most` characters or of a phone's."""
+    wide, narrow = ({name: _lines(label, of) for name, label in labels.items()} for of in (most, LABEL_CHARACTERS))
+    axis = alt.Axis(domain=False, ticks=False, grid=False, labelExpr=f"{_by_width(wide, narrow)}[datum.label]")
+    return alt.Y(
+        f"{column}:N",
+        sort=list(labels),
+        scale=alt.Scale(type="band", padding=0, domain=list(labels)),
+        title=None,
+        axis=axis,
+    )
 
 
 def _colours(column: str, colours: dict[str, str]) -> alt.Color:
