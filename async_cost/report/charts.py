@@ -53,6 +53,7 @@ VERDICT_COLOURS = {"slower": VERMILLION, "faster": BLUE, "same": GREEN, "undecid
 VEGALITE_MIME = "application/vnd.vegalite.v5+json"
 VEGALITE_VERSION = alt.SCHEMA_VERSION.removeprefix("v").rsplit(".", 1)[0]  # 6.4: what Altair writes
 WIDE, NARROW = 680, 330  # pixels: the text column on a desktop, a 375 px phone less its margins
+PHONE, BETWEEN = "phone", 500  # the parameter of a chart that is narrower than so many pixels: others may ask for it
 FIT = {"type": "fit-x", "contains": "padding"}
 # Letter widths are equal: static pictures are laid out with Liberation Sans, and shown with what the reader has.
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
@@ -65,14 +66,13 @@ MOST_POINTS = 60
 #: Shows a tick with all its digits and no more.
 PLAIN = "format(datum.value, '~g')"
 TITLE_CHARACTERS, LABEL_CHARACTERS = 40, 20  # text of 13 px breaks here, so that it still fits on a phone
-WIDE_LABEL = 46  # and a label beside a chart of one number in a row here, where there is room
+WIDE_LABEL = 44  # and a label beside a chart of one number in a row here, where there is room
 #: A finding above a chart, bold and 15 px, breaks here: in a wide chart and on a phone.
 FINDING_CHARACTERS = (80, 38)
 SUBTITLE_CHARACTERS = 48  # here on both
-BETWEEN = 370  # pixels: a plot without its labels is narrower on a phone, and wider elsewhere
 LETTER, BOLD, LINE = 6.7, 7.4, 14  # pixels of text of 13 px: a letter, a bold one, and from line to line
 HEIGHT, LANE = 300, 16  # pixels: of the plot of `lines`, and of one of several strokes in a row of `intervals`
-OURS = "measured, 95 % interval"
+OURS = "measured"
 
 
 # -- theme and renderer ----------------------------------------------------------------------------
@@ -122,8 +122,11 @@ def mime_bundle(spec: dict[str, Any], **_options: Any) -> tuple[dict[str, Any], 
 
 def sized(spec: dict[str, Any], width: int | str) -> dict[str, Any]:
     """The chart in a width of pixels or of its "container", if it is one that fits into its container."""
-    fits = spec.get("width") == "container" or spec.get("autosize") == FIT
-    return spec | {"width": width, "autosize": FIT} if fits else spec
+    if spec.get("width") != "container" and spec.get("autosize") != FIT:
+        return spec
+    known = {"expr": f"containerSize()[0] < {BETWEEN}"} if width == "container" else {"value": int(width) < BETWEEN}
+    others = [param for param in spec.get("params", []) if param["name"] != PHONE]
+    return spec | {"width": width, "autosize": FIT, "params": [*others, {"name": PHONE, **known}]}
 
 
 def static_svg(spec: dict[str, Any], width: int) -> str:
@@ -212,7 +215,7 @@ def intervals(
     rows = _rows(label, {str(name): str(name) for name in frame[label]}, LABEL_CHARACTERS if series else WIDE_LABEL)
     lanes = frame[label].value_counts()["count"].max() if series else 0
     lines_each = max(len(_lines(str(name), LABEL_CHARACTERS)) for name in frame[label])
-    row = max(12 + LANE * lanes, 20 + 12 * lines_each)
+    row = max(32, 12 + LANE * lanes, 4 + LINE * lines_each)
     if series:
         lane = pl.int_range(pl.len()).over(label) - (pl.len().over(label) - 1) / 2
         frame = frame.with_columns(lane=row / 2 + LANE * lane)
@@ -405,7 +408,6 @@ def matrix(
     least = pl.col("value").log10().min()
     shade = pl.col("value").log10() - (least.over(within) if within else least)
     frame = frame.with_columns(pl.col(row, column).cast(pl.String), shade=shade)
-    labels = {name: name for name in frame[row]}
     wide, narrow = (_Cells.of(frame[row], frame[column], frame["text"], width) for width in (WIDE, NARROW))
     heads = _by_width(wide.heads, narrow.heads)
     names = alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False, labelExpr=f"{heads}[datum.label]")
@@ -414,10 +416,9 @@ def matrix(
     )
     base = alt.Chart(frame.with_columns(wide=wide.texts, narrow=narrow.texts)).encode(
         x=alt.X(f"{column}:N", sort=None, title=None, axis=names),
-        y=_rows(row, labels),
+        y=_rows(row, {name: name for name in frame[row]}, height=_by_width(wide.height, narrow.height)),
         tooltip=_tooltip(frame, [row, column, "text"]),
     )
-    base.encoding.y.scale.range = [0, alt.expr(_by_width(wide.height, narrow.height))]
     darkest = frame.select(pl.col("shade").max().clip(0.5, 2)).item()
     strength = alt.Scale(domain=[0, darkest], range=[0.06, 0.6], clamp=True)
     cell = base.mark_rect(color=VERMILLION).encode(opacity=alt.Opacity("shade:Q", legend=None, scale=strength))
@@ -433,25 +434,27 @@ def _chart(layers: list[alt.Chart], description: str, height: float, title: str,
     no width lost on a phone.
     """
     said = words.plain(title)
-    chart = alt.layer(*layers).properties(
-        width="container", height=height, description=" ".join(f"{said} {description}".split(" ")).strip()
+    chart = (
+        alt.layer(*layers)
+        .add_params(alt.param(PHONE, value=False))
+        .properties(width="container", height=height, description=" ".join(f"{said} {description}".split(" ")).strip())
     )
-    below = textwrap.wrap(subtitle, SUBTITLE_CHARACTERS) or alt.Undefined
+    below = textwrap.wrap(subtitle, SUBTITLE_CHARACTERS)
     if said:
         wide, narrow = (textwrap.wrap(said.removesuffix("."), most) for most in FINDING_CHARACTERS)
-        return chart.properties(title=alt.Title(alt.expr(_by_width(wide, narrow)), subtitle=below))
+        return chart.properties(title=alt.Title(alt.expr(_by_width(wide, narrow)), subtitle=below or alt.Undefined))
     only = alt.Title(below, fontSize=13, fontWeight="normal", color=MUTED)
-    return chart.properties(title=only) if subtitle else chart
+    return chart.properties(title=only) if below else chart
 
 
 def _by_width(wide: object, narrow: object) -> str:
     """A Vega expression: one value beside or below a wide plot, the other on a phone."""
-    return f"(width < {BETWEEN} ? {json.dumps(narrow)} : {json.dumps(wide)})"
+    return f"({PHONE} ? {json.dumps(narrow)} : {json.dumps(wide)})"
 
 
 def _fitting(base: alt.Chart, **mark: Any) -> alt.Chart:
     """The text of the column wide, or on a phone of narrow, around the middle of its row."""
-    said = base.transform_calculate(said=f"width < {BETWEEN} ? datum.narrow : datum.wide")
+    said = base.transform_calculate(said=f"{PHONE} ? datum.narrow : datum.wide")
     middle = alt.expr(rf"-{LINE / 2} * (length(split(datum.said, '\n')) - 1)")
     return said.mark_text(lineBreak="\n", lineHeight=LINE, dy=middle, **mark).encode(text="said:N")
 
@@ -536,7 +539,7 @@ def _room(rows: pl.DataFrame) -> str:
         taken = rows.select("share", pixels=pl.col("after") + LETTER * longest).filter(pl.col("share") > 0)
         return "".join(f", (width - {pixels:.0f}) / {share:.3f}" for share, pixels in taken.rows())
 
-    return f"max(40, width < {BETWEEN} ? min(width{least_of('narrow')}) : min(width{least_of('wide')}))"
+    return f"max(40, {PHONE} ? min(width{least_of('narrow')}) : min(width{least_of('wide')}))"
 
 
 def _with_space(values: Iterable[float], *, log: bool) -> list[float]:
@@ -649,22 +652,22 @@ def _label(text: str) -> str:
     return "\n".join(_lines(text, LABEL_CHARACTERS))
 
 
-def _rows(column: str, labels: dict[str, str], most: int = WIDE_LABEL) -> alt.Y:
-    """The rows of a chart, with a label for each value of a column, in lines of `most` characters or of a phone's."""
+def _rows(column: str, labels: dict[str, str], most: int = WIDE_LABEL, height: str = "height") -> alt.Y:
+    """The rows of a chart, with a label for each value of a column, in lines of `most` characters or of a phone's;
+    `height` is the expression of that of all rows.
+    """
     wide, narrow = ({name: _lines(label, of) for name, label in labels.items()} for of in (most, LABEL_CHARACTERS))
-    axis = alt.Axis(domain=False, ticks=False, grid=False, labelExpr=f"{_by_width(wide, narrow)}[datum.label]")
-    return alt.Y(
-        f"{column}:N",
-        sort=list(labels),
-        scale=alt.Scale(type="band", padding=0, domain=list(labels)),
-        title=None,
-        axis=axis,
-    )
+    shown = f"{_by_width(wide, narrow)}[datum.label]"
+    axis = alt.Axis(domain=False, ticks=False, grid=False, labelExpr=shown)
+    # The renderer puts the first line where the middle should be.
+    axis.labelOffset = {"condition": {"test": "true", "expr": f"-{LINE / 2} * (length({shown}) - 1)"}, "expr": "0"}
+    scale = alt.Scale(type="band", padding=0, domain=list(labels), range=[0, alt.expr(height)])
+    return alt.Y(f"{column}:N", sort=list(labels), scale=scale, title=None, axis=axis)
 
 
 def _colours(column: str, colours: dict[str, str]) -> alt.Color:
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    legend = alt.Legend(symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=6)
+    legend = alt.Legend(symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=6, columns=alt.expr(f"{PHONE} ? 1 : 2"))
     return alt.Color(f"{column}:N", sort=None, scale=scale, legend=legend)
 
 
