@@ -31,6 +31,8 @@ INFINITE = "\N{INFINITY}"
 NOTE = "note-"
 #: Counts that prose writes as words.
 NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+#: Bytes in a unit, largest first.
+BYTES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 #: Nanoseconds in a unit, largest first.
 UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
@@ -152,6 +154,17 @@ def figure(value: float, beside: float = 0.0) -> str:
 def signed(text: str) -> str:
     """With a sign also where it is more than nothing."""
     return text if text.startswith(MINUS) or not any(digit in text for digit in "123456789") else f"+{text}"
+
+
+def short_bytes(count: float) -> str:
+    """Bytes in two digits, or whole in their unit: `185 B`, `1.2 kB`."""
+    unit, size = bytes_unit(count)
+    return f"{figure(count / size)}{NBSP}{unit}"
+
+
+def bytes_unit(count: float) -> tuple[str, float]:
+    """The most readable unit of bytes, and how many it is."""
+    return next(((unit, size) for unit, size in BYTES if abs(count) >= size), BYTES[-1])
 
 
 def ends(least: str, most: str) -> str:

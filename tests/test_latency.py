@@ -109,7 +109,7 @@ SLOWER = f"{words.MINUS}0.9{words.NBSP}ns"
 @pytest.mark.parametrize("more", [{}, {"yours": {"tokio-await": 100.0}}], ids=["two machines", "three"])
 def test_each_machine_has_a_column(more):
     numbers = {"Xeon": FAST, "EPYC": {**FAST, "request-lean": -0.86}} | more
-    markdown, html = shown.markdown(numbers, "docs/sample/{}.md"), shown.html(numbers, "{}.html")
+    markdown, html = shown.markdown(numbers, "docs/sample/{}.md"), shown.html(numbers, "{}.html", PAGES)
     assert {line.count("|") for line in markdown.splitlines()} == {2 + len(numbers)}
     assert {line.count("<td") for line in html.split("<tr>") if 'scope="row"' in line} == {len(numbers)}
     for table in (markdown, html):

@@ -292,9 +292,8 @@ def bars(
         rows = rows.sort(pl.int_range(pl.len()).min().over("group"), "end")
 
     def amount(row: dict[str, Any]) -> str:
-        shown_unit, size = words.unit_of(abs(row["added"])) if unit == "ns" else (unit, 1.0)
-        half_width = (row["high"] - row["low"]) / 2 / size if ends else None
-        number = f"{words.number(row['added'] / size, half_width)}{words.NBSP}{shown_unit}"
+        texts = {"ns": words.short_time, "bytes": words.short_bytes}
+        number = texts[unit](row["added"]) if unit in texts else f"{words.figure(row['added'])}{words.NBSP}{unit}"
         return f"+{number}" if stacked and row["added"] > 0 else number
 
     if "strong" not in given:

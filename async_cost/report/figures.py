@@ -10,8 +10,6 @@ from async_cost import words
 from async_cost.findings.finding import Slot
 from async_cost.statistics.effects import NANOSECONDS
 
-#: Bytes in a unit, largest first.
-BYTES = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
 NOTHING_MEASURABLE = "nothing measurable"
 
 
@@ -25,7 +23,7 @@ def in_unit(slot: Slot, form: str, numbers: Sequence[float]) -> tuple[list[float
         unit, size = words.unit_of(largest * NANOSECONDS[slot.unit])
         return [one * NANOSECONDS[slot.unit] / size for one in numbers], unit
     if slot.main.cases[0][0][0].counter.endswith("bytes"):
-        unit, size = next(one for one in BYTES if largest >= one[1] or one[0] == "B")
+        unit, size = words.bytes_unit(largest)
         return [one / size for one in numbers], unit
     return list(numbers), ""
 
@@ -51,7 +49,8 @@ def interval(slot: Slot, form: str, low: float, high: float) -> str:
         return "exact"
     ends, unit = in_unit(slot, form, (low, high))
     if len(slot.main.cases) > 1:
-        return f"[{text(slot, form, (low, high)).replace(' to ', ', ')}]"
+        shown = [words.figure(end, max(ends, key=abs)) for end in ends]
+        return f"[{shown[0]}, {shown[1]}]" + (f"{words.NBSP}%" if unit == "%" else "")
     ends = sorted(map(abs, ends)) if form == "%" and min(ends) * max(ends) > 0 else ends
     nothing = 1.0 if unit == "times" else 0.0
     least, most = ends

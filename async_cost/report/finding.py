@@ -33,6 +33,18 @@ SAID = "said"
 FITTED, NOTHING_TO_SAY = "fitted", words.NOTHING
 #: The marks that say yes or no.
 DECIDED = ("✓", FITTED, "≠")
+#: What each says.
+MEANS = {
+    "✓": "as expected",
+    FITTED: "as expected, by a border that was written after this run was seen",
+    "≠": "not as expected",
+    "≈": "at the border of what was expected",
+    "?": "not known well enough to say",
+    "·": "only shown",
+    NOTHING_TO_SAY: "not measured",
+}
+#: Those that a page explains.
+SIGNS = ("✓", FITTED, "≠", "≈", "?")
 #: Those of what is not as it was expected to be.
 OPEN = ("≠", "≈", "?")
 #: Half an interval, as a part of the effect, up to which a number is of use although it crosses a border.
@@ -75,6 +87,9 @@ class Said(msgspec.Struct, frozen=True):
     def title(self) -> str:
         """Its sentence or label with its numbers as plain text, for a chart."""
         return words.plain(filled(self, self.head)).rstrip(".")
+
+    def _ipython_display_(self) -> None:
+        """It has been displayed."""
 
     @property
     def absent(self) -> bool:
@@ -373,12 +388,22 @@ def short(one: Said) -> str:
     return filled(one, one.short, strong=one.head != one.short or not one.asserted)
 
 
+def sign(one: Said) -> str:
+    """The mark before a sentence; none where its border was fitted, which is said behind it."""
+    return "" if one.mark == FITTED else one.mark
+
+
+def small(one: Said, *, links: bool = False) -> str:
+    """What stands behind the sentence, in Markdown."""
+    text = filled(one, one.small, links=links)
+    return "; ".join(filter(None, [FITTED, text])) if one.mark == FITTED else text
+
+
 def markdown(one: Said) -> str:
     """The finding where there is no style."""
-    mark = f"*{one.mark}*" if one.mark == FITTED else one.mark
-    text = " ".join(filter(None, [mark, head(one), filled(one, one.small)]))
     if one.is_yardstick:
         return one.head
+    text = " ".join(filter(None, [sign(one), head(one), small(one)]))
     return f"{text}\n\n{filled(one, one.so)}" if one.so else text
 
 
@@ -386,13 +411,13 @@ def html(one: Said) -> str:
     """The finding as a part of a page that can be linked to; what was expected can be pointed at."""
     if one.is_yardstick:
         return f"<p>{markup.inline(one.head)}</p>" if one.head else ""
-    name = "other" if one.mark in OPEN else "plain"
+    name = "other" if one.mark in OPEN else "plain" if sign(one) else "unmarked"
     so = f"<p>{markup.inline(filled(one, one.so, links=True))}</p>" if one.so else ""
     title = escape(f"expected: {one.expected}") if one.expected else ""
-    small = markup.inline(filled(one, one.small, links=True))
+    mark = f'<span class="mark" title="{MEANS[one.mark]}">{sign(one)}</span> ' if sign(one) else ""
     return (
-        f'<div class="finding {name}" id="finding-{escape(one.id)}">\n<p><span class="mark">{one.mark}</span> '
-        f'{markup.inline(head(one, links=True))} <span class="values" title="{title}">{small}</span></p>\n{so}</div>'
+        f'<div class="finding {name}" id="finding-{escape(one.id)}">\n<p>{mark}'
+        f'{markup.inline(head(one, links=True))} <span class="values" title="{title}">{markup.inline(small(one, links=True))}</span></p>\n{so}</div>'
     )
 
 

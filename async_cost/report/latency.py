@@ -5,7 +5,7 @@ order of a picture speak of. What no machine has is left out.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from html import escape
 from itertools import accumulate, cycle, groupby
 from typing import Any, NamedTuple
@@ -14,8 +14,11 @@ import altair as alt
 import polars as pl
 
 from async_cost import words
-from async_cost.findings.latency import Latency, latencies
+from async_cost.findings.committed import machines
+from async_cost.findings.latency import Latency, committed, latencies
+from async_cost.findings.latency import numbers as measured
 from async_cost.report import charts, markup
+from async_cost.runs.run import Run
 
 #: Nanoseconds by id of each machine, by its name.
 Numbers = Mapping[str, Mapping[str, float]]
@@ -37,6 +40,8 @@ CAUTION = (
     "two cores; intervals stand on the pages, and a single build may lie further off. Not measured: locks without "
     "contention, `io_uring`, a network."
 )
+#: What the machine of a reader is called beside the committed ones.
+YOURS = "yours"
 UNTITLED = "The latency numbers of async Rust"
 HOW = "Time for one, on a log scale; + is what it adds to the same program without it"
 #: A machine's mark in text and as a point.
@@ -87,15 +92,14 @@ def _named(one: Latency, pages: str) -> str:
 
 
 def lead(numbers: Numbers) -> str:
-    """The sentences above the table, in Markdown: what the first machine says, and the others in brackets; nothing
-    where it lacks a number.
+    """The sentences above the table, in Markdown: what the first machine says that has the numbers, and the others in
+    brackets.
     """
-    own, others = next(iter(numbers.values()), {}), list(numbers.items())[1:]
-    if not all(id in own for id in IN_LEAD):
+    known = [(name, own) for name, own in numbers.items() if all(id in own for id in IN_LEAD)]
+    if not known:
         return ""
-    elsewhere = "; ".join(
-        f"{name}: {_span(one)}, {_shares(one)}" for name, one in others if all(id in one for id in IN_LEAD)
-    )
+    (_, own), *others = known
+    elsewhere = "; ".join(f"{name}: {_span(one)}, {_shares(one)}" for name, one in others)
     return (
         f"**Async costs {_span(own)} a request, depending on how you write it; an `async fn` by itself costs "
         f"{words.short_time(own['call-async-fn'])}.** A request over TCP takes {words.short_time(own['tcp-loop'])} of the "
@@ -106,6 +110,14 @@ def lead(numbers: Numbers) -> str:
 def screen(numbers: Numbers, pages: str, picture: str) -> str:
     """The first screen where a repository is hosted, in Markdown: sentences, picture, table, what to do."""
     return "\n\n".join([lead(numbers), picture, markdown(numbers, pages), advice(numbers)])
+
+
+def beside_committed(run: Run) -> dict[str, dict[str, float]]:
+    """The numbers of a run, those of the committed machines after it; a committed run is one of those."""
+    series = [each.info.run_id for each in run.sittings]
+    own = {id: ns for id, ns in measured(run).select("id", "ns").iter_rows() if ns is not None}
+    here = {} if any(machine.series in series for machine in machines()) else {YOURS: own}
+    return here | committed()
 
 
 def _span(own: Mapping[str, float]) -> str:
@@ -121,7 +133,7 @@ def _shares(own: Mapping[str, float]) -> str:
 
 def advice(numbers: Numbers) -> str:
     """What to do, with the numbers of the first machine, and how to read the table, in Markdown."""
-    own = next(iter(numbers.values()), {})
+    own = next((own for own in numbers.values() if all(id in own for id in IN_LEAD)), {})
     texts = {id: words.short_time(ns) for id, ns in own.items()}
     found = [text.format(**texts) for text, needed in ADVICE.items() if needed <= own.keys()]
     return "\n\n".join([*([f"**{' '.join(found)}**"] if found else []), CAUTION])
@@ -136,25 +148,25 @@ def markdown(numbers: Numbers, pages: str) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def html(numbers: Numbers, pages: str) -> str:
-    """The same as HTML; a cell without a number says why."""
+def html(numbers: Numbers, pages: str, known: Collection[str]) -> str:
+    """The same as HTML, with links to `known` pages; a cell without a number says why."""
     head = "".join(f'<th scope="col">{escape(machine)}</th>' for machine in numbers)
-    bodies = "".join(_body(block, rows, pages) for block, rows in _rows(numbers))
+    bodies = "".join(_body(block, rows, pages, known) for block, rows in _rows(numbers))
     return f'<table class="latencies"><thead><tr><td></td>{head}</tr></thead>{bodies}</table>'
 
 
-def _body(block: str, rows: list[Row], pages: str) -> str:
+def _body(block: str, rows: list[Row], pages: str, known: Collection[str]) -> str:
     """The rows of a block below its name."""
     name = f'<tr><th scope="rowgroup" colspan="{len(rows[0].cells) + 1}">{escape(block)}</th></tr>'
-    return f"<tbody>{name}{''.join(_line(row, pages) for row in rows)}</tbody>"
+    return f"<tbody>{name}{''.join(_line(row, pages, known) for row in rows)}</tbody>"
 
 
-def _line(row: Row, pages: str) -> str:
+def _line(row: Row, pages: str, known: Collection[str]) -> str:
     missing = ' title="not measured"'
     cells = (f"<td{missing if cell == words.NOTHING else ''}>{cell}</td>" for cell in row.cells)
     name, one = markup.inline(row.latency.short), row.latency
     href = f"{pages.format(one.page)}#finding-{one.finding}"
-    linked = f'<a href="{escape(href)}">{name}</a>' if one.page else name
+    linked = f'<a href="{escape(href)}">{name}</a>' if one.page in known else name
     return f'<tr><th scope="row">{linked}</th>{"".join(cells)}</tr>'
 
 

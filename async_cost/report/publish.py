@@ -14,7 +14,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from async_cost.files import write_whole
-from async_cost.report import assets, finding, markup, provenance, site
+from async_cost.report import assets, finding, latency, markup, provenance, site
 from async_cost.report import pdf as paper
 from async_cost.report.notebook import Page, read, take_heading
 from async_cost.report.notes import Notes
@@ -28,29 +28,27 @@ RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
 TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
 #: What a reader of each page may want to decide, as the front page asks it, the first of them first.
 DECISIONS = {
-    "zero-cost": "Is async free, with I/O and without?",
-    "ladder": "Which part of async is worth avoiding?",
-    "boxing-cost": "May I box in a hot path?",
-    "async-fn": "When should I box a large future? Does async-trait matter?",
-    "runtimes": "nio or tokio? What do a message, a timeout, a blocking call take?",
-    "servers": "tokio, smol, a thread for each connection, or a loop?",
-    "spawn-apis": "What does a spawn take, also through a trait?",
-    "thread-pools": "Which pool for which load?",
-    "call-styles": "How should I call what may wait?",
+    "zero-cost": "Is async free?",
+    "ladder": "Which part of async costs what?",
+    "boxing-cost": "Should I box a future?",
+    "async-fn": "What do async-trait, large futures and stopping cost?",
+    "runtimes": "tokio, nio or smol?",
+    "servers": "Threads or tokio?",
+    "spawn-apis": "What does a spawn cost?",
+    "thread-pools": "Which thread pool?",
+    "call-styles": "Await or spawn?",
     "prices": "What does each thing cost?",
-    "replication": "May I quote what was published?",
-    "hardware": "Does it hold on other machines?",
-    "trust": "May I rely on this run?",
+    "replication": "Do published benchmarks reproduce?",
+    "hardware": "Does it depend on the machine?",
+    "trust": "Can you trust these numbers?",
 }
 FIRST = next(iter(DECISIONS))
 
 
 def reading(run: Run) -> str:
     """How to read a finding of `run`."""
-    return (
-        "✓ as expected, ≠ not, ≈ at the border, ? not known well enough; fitted: the border was written after this run was "
-        f"seen. Brackets: 95 % confidence, {covers(run)}."
-    )
+    marks = ", ".join(f"{mark} {means}" for mark, means in finding.MEANS.items() if mark in finding.SIGNS)
+    return f"{marks}. Brackets: 95 % confidence, {covers(run)}."
 
 
 def publish(
@@ -123,7 +121,7 @@ class _Report:
         """Write all pages, with links to those of their PDFs that are in `pdfs`; returns them, the front page first."""
         for page in self.pages:
             page.pdf = name if (name := page.href.replace(".html", ".pdf")) in pdfs else None
-        written = [self._write_front("index.pdf" if "index.pdf" in pdfs else None)] if self.notes else []
+        written = [self._write_front(self.notes, "index.pdf" if "index.pdf" in pdfs else None)] if self.notes else []
         turns = zip([None, *self.pages], self.pages, [*self.pages[1:], None], strict=False)
         written += [self._write_page(page, before, after) for before, page, after in turns]
         shown: set[str] = set()
@@ -136,17 +134,18 @@ class _Report:
                 self._render("cells.html.j2", f"cells-{study}.html", [], **values)
         return written
 
-    def _write_front(self, pdf: str | None) -> Path:
+    def _write_front(self, notes: Notes, pdf: str | None) -> Path:
         first = next((page for page in self.pages if page.study == FIRST), None)
+        numbers, known = latency.beside_committed(notes.run), {page.study for page in self.pages}
         return self._render(
             "front.html.j2",
             "index.html",
             [assets.script("search.js")],
-            first=first,
-            prices=next((page.picture for page in self.pages if page.study == "prices"), None),
+            lead=markup.inline(latency.lead(numbers)),
+            numbers=Markup(latency.html(numbers, "{}.html", known)),
+            advice=Markup(markup.safe_output({"text/markdown": latency.advice(numbers)})),
             asked=sorted(self.pages, key=lambda page: page is not first),
             decisions=DECISIONS,
-            answer=first and first.answer and self._linked(first.study, first.answer),
             short={page.study: self._linked(page.study, page.short_answer or "") for page in self.pages},
             absent=self.absent,
             others=[
@@ -155,7 +154,7 @@ class _Report:
                 for one in page.said
                 if one.mark in finding.OPEN
             ],
-            reading=self.notes and reading(self.notes.run),
+            reading=reading(notes.run),
             title=f"Run {self.info.run_id}",
             summary=f"What async Rust costs on {provenance.machine(self.info)}",
             here="index",

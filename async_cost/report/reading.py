@@ -186,14 +186,16 @@ class Reading:
         return pl.concat(self.pick(*some).with_columns(pl.lit(name).alias(column)) for name, some in groups.items())
 
     def values(self, *some: Quantity) -> pl.DataFrame:
-        """What these quantities are here, a row for each measured case: KEY, value, low, high, in its unit."""
+        """What these quantities are here, a row for each measured case: KEY, value, low, high, in its unit, and name, what
+        the variant is called.
+        """
         rows = [
-            (*case[0][0].key, found.value, found.low, found.high)
+            (*case[0][0].key, found.value, found.low, found.high, names.name(case[0][0].study, case[0][0].variant))
             for one in some
             for case, found in zip(one.cases, self._judge.effects(one), strict=True)
             if found.value is not None
         ]
-        return pl.DataFrame(rows, schema=(*KEY, "value", "low", "high"), orient="row")
+        return pl.DataFrame(rows, schema=(*KEY, "value", "low", "high", "name"), orient="row")
 
     def finding(self, id: str, sentence: str, of: str | Quantity, *word: Word, **given: Any) -> shown.Said:
         """Say a sentence whose numbers this run fills in, and judge those of which something is expected.

@@ -5,6 +5,7 @@ Markdown. Words from the run are escaped.
 from collections.abc import Collection
 
 from async_cost import words
+from async_cost.findings import names
 from async_cost.runs import errata as known
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import announced
@@ -117,8 +118,8 @@ def next_build(run: Run, study: str) -> str:
         rows = comparisons(run).of(study).filter(**named).drop_nulls("next_low")
         if of == study and rows.height:
             ends = words.with_ends(rows["ratio"][0], rows["next_low"][0], rows["next_high"][0], 1.0)[1]
-            what = f"{words.code(variant)} at {ends}{words.TIMES} {words.code(other)}"
-            return f"One build, built and measured anew, 95 %: {what}."
+            sides = f"{names.name(study, variant)} over {names.name(study, other)}"
+            return f"One build, built and measured anew, 95 %: {ends} times, of {sides}."
     return ""
 
 

@@ -39,8 +39,8 @@ def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
     alt = f"{latency.title(numbers)}. The numbers are in the table below."
 
     def screen(pages: str, pictures: str) -> str:
-        names = (f"{pictures}{PICTURE.with_stem(stem).name}" for stem in (PICTURE.stem, f"{PICTURE.stem}-dark"))
-        return latency.screen(numbers, pages, sample.picture(*names, alt))
+        light, dark = (f"{pictures}{PICTURE.stem}{theme}.svg" for theme in ("", "-dark"))
+        return latency.screen(numbers, pages, sample.picture(light, dark, alt))
 
     pages = sample.pages(notebooks, origin, publish.reading(run), screen("{}.md", "../"))
     readme = (repository_root() / "README.md").read_text(encoding="utf-8")
