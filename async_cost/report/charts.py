@@ -72,7 +72,6 @@ FINDING_CHARACTERS = (80, 38)
 SUBTITLE_CHARACTERS = 48  # here on both
 LETTER, BOLD, LINE = 6.7, 7.4, 14  # pixels of text of 13 px: a letter, a bold one, and from line to line
 HEIGHT, LANE = 300, 16  # pixels: of the plot of `lines`, and of one of several strokes in a row of `intervals`
-OURS = "measured"
 
 
 # -- theme and renderer ----------------------------------------------------------------------------
@@ -205,6 +204,7 @@ def intervals(
     with_verdict, published = (
         not series and name in frame.columns and frame[name].count() > 0 for name in ("verdict", "published")
     )
+    frame = frame.with_columns(pl.col(by).cast(pl.String))
     if with_verdict:
         frame = frame.with_columns(pl.col("verdict").cast(pl.String).fill_null(NO_EVIDENCE))
     frame = frame.sort(pl.col(value).max().over(label), maintain_order=True) if sort else frame
@@ -212,9 +212,9 @@ def intervals(
     shown = [words.with_ends(*row, equal=1)[0] for row in frame.select(value, "low", "high").iter_rows()]
     columns = [*by, value, "low", "high", *(["verdict"] if with_verdict else []), *(["published"] if published else [])]
     frame = frame.select(*columns, shown=pl.Series(shown), matters=_matters(by, accent))
-    rows = _rows(label, {str(name): str(name) for name in frame[label]}, LABEL_CHARACTERS if series else WIDE_LABEL)
+    rows = _rows(label, {name: name for name in frame[label]}, LABEL_CHARACTERS if series else WIDE_LABEL)
     lanes = frame[label].value_counts()["count"].max() if series else 0
-    lines_each = max(len(_lines(str(name), LABEL_CHARACTERS)) for name in frame[label])
+    lines_each = max(len(_lines(name, LABEL_CHARACTERS)) for name in frame[label])
     row = max(32, 12 + LANE * lanes, 4 + LINE * lines_each)
     if series:
         lane = pl.int_range(pl.len()).over(label) - (pl.len().over(label) - 1) / 2
@@ -231,7 +231,7 @@ def intervals(
         "scale": alt.Scale(nice=False, padding=10, **({"type": "log"} if log else {"zero": False})),
         "axis": _log_axis(drawn) if log else alt.Axis(grid=True, tickCount=9, labelExpr=PLAIN),
     }
-    shapes = alt.Scale(domain=[OURS, "published"], range=["M0,-1V1", "diamond"])
+    shapes = alt.Scale(domain=["measured", "published"], range=["M0,-1V1", "diamond"])
     legend = alt.Legend(symbolStrokeColor=INK, symbolStrokeWidth=2, columns=1) if published else None
     shape = alt.Shape("whose:N", scale=shapes, legend=legend)
     names = frame[series].unique(maintain_order=True).to_list() if series else []
@@ -250,9 +250,11 @@ def intervals(
     layers: list[alt.Chart] = [_rule(x=alt.XDatum(1, **along_x))] if one else []
     if published:  # drawn first: it may lie where the interval does
         others = base.transform_filter("isValid(datum.published)").transform_calculate(whose="'published'")
-        diamond = others.mark_point(size=70, strokeWidth=1.6, fill=PAPER).encode(x=alt.X("published:Q", **along_x), shape=shape)
+        diamond = others.mark_point(size=70, strokeWidth=1.6, fill=PAPER).encode(
+            x=alt.X("published:Q", **along_x), shape=shape
+        )
         layers.append(diamond.encode(color=alt.value(INK), opacity=alt.value(1)))
-    stroke = base.transform_calculate(whose=f"'{OURS}'").mark_point(size=150 if series else 260, strokeWidth=2.5)
+    stroke = base.transform_calculate(whose="'measured'").mark_point(size=150 if series else 260, strokeWidth=2.5)
     layers += [
         base.mark_rule(strokeWidth=9, opacity=0.4).encode(x=alt.X(f"{low}:Q", **along_x), x2="high:Q"),
         stroke.encode(x=alt.X(f"{value}:Q", **along_x), shape=shape, opacity=alt.value(1)),
@@ -319,7 +321,7 @@ def staircase(
         return None
     step, first = pl.col("end") - pl.col("start"), pl.col("start") == 0
     change = pl.when(step < 0).then(pl.lit("less")).otherwise(pl.lit("more"))
-    shown = step.round().map_elements(lambda ns: f"{ns:+,.0f}".replace("-", words.MINUS), pl.String)
+    shown = (step.round() + 0.0).map_elements(lambda ns: f"{ns:+,.0f}".replace("-", words.MINUS), pl.String)
     steps = steps.with_columns(
         step=step,
         group=pl.lit(""),
@@ -432,22 +434,20 @@ def _chart(layers: list[alt.Chart], description: str, height: float, title: str,
     """The chart below its finding, which has no full stop there, and below the title of its vertical axis: upright, and
     no width lost on a phone.
     """
-    said = words.plain(title)
-    chart = (
-        alt.layer(*layers)
-        .add_params(alt.param(PHONE, value=False))
-        .properties(width="container", height=height, description=" ".join(f"{said} {description}".split(" ")).strip())
-    )
+    said = words.plain(title).removesuffix(".")
+    text = f"{said}. {description}" if said else description
+    chart = alt.layer(*layers).properties(width="container", height=height, description=text.strip())
+    chart = chart.add_params(alt.param(PHONE, value=False))
     below = textwrap.wrap(subtitle, SUBTITLE_CHARACTERS)
     if said:
-        wide, narrow = (textwrap.wrap(said.removesuffix("."), most) for most in FINDING_CHARACTERS)
+        wide, narrow = (textwrap.wrap(said, most) for most in FINDING_CHARACTERS)
         return chart.properties(title=alt.Title(alt.expr(_by_width(wide, narrow)), subtitle=below or alt.Undefined))
     only = alt.Title(below, fontSize=13, fontWeight="normal", color=MUTED)
     return chart.properties(title=only) if below else chart
 
 
 def _by_width(wide: object, narrow: object) -> str:
-    """A Vega expression: one value beside or below a wide plot, the other on a phone."""
+    """A Vega expression: one value in a wide chart, the other on a phone."""
     return f"({PHONE} ? {json.dumps(narrow)} : {json.dumps(wide)})"
 
 
@@ -464,11 +464,11 @@ def _haloed(base: alt.Chart, text: str, x: Any, **mark: Any) -> list[alt.Chart]:
     return [shown.mark_text(stroke=PAPER, strokeWidth=4, **mark), shown.mark_text(**mark)]
 
 
-def _matters(columns: Iterable[str], accent: str | None) -> pl.Expr:
+def _matters(columns: list[str], accent: str | None) -> pl.Expr:
     """Whether a row is the one to be in colour; without an accent, each is."""
     if accent is None:
         return pl.lit(value=True)
-    return pl.any_horizontal(pl.col(name).cast(pl.String) == accent for name in columns)
+    return pl.any_horizontal(pl.col(columns) == accent)
 
 
 def _named(frame: pl.DataFrame, series: str, low: str, *, middle: float) -> pl.DataFrame:
@@ -489,13 +489,13 @@ def _bars(
     there is a base, the intervals from low to high if there are any, and behind each bar its texts strong and plain.
     """
     ends = [name for name in ("start", "end", "low", "high") if name in rows.columns]
-    least, most = _extremes([0.0, *(end for name in ends for end in rows[name].drop_nulls())])
-    least *= 1.1
+    drawn = rows.select(ends).to_numpy()
+    least, most = 1.1 * min(0.0, np.nanmin(drawn)), max(0.0, np.nanmax(drawn))
     unit, size = words.unit_of(most) if unit == "ns" else (unit, 1.0)
     rows = rows.with_columns(
         pl.col(ends) / size,
         far=pl.max_horizontal(ends) / size,
-        share=(pl.max_horizontal(ends) - least) / (most - least),
+        share=(pl.max_horizontal(ends) - least) / (most - least or 1),
         zero=0.0,
         id=pl.col("group") + "\t" + pl.col("row"),
         wide="plain",
@@ -541,21 +541,13 @@ def _room(rows: pl.DataFrame) -> str:
     return f"max(40, {PHONE} ? min(width{least_of('narrow')}) : min(width{least_of('wide')}))"
 
 
-def _with_space(values: Iterable[float], *, log: bool) -> list[float]:
+def _with_space(values: Sequence[float], *, log: bool) -> list[float]:
     """The ends of an axis for these values with some space beyond them, and with zero unless it is a log scale."""
-    if log:
-        least, most = (math.log10(end) for end in _extremes(value for value in values if value > 0))
-    else:
-        least, most = _extremes([0.0, *values])
+    scaled = np.log([value for value in values if value > 0]) if log else np.append(values, 0.0)
+    least, most = float(scaled.min()), float(scaled.max())
     margin = (most - least or 1) / 25
-    if log:
-        return [10 ** (least - margin), 10 ** (most + margin)]
-    return [least - margin * (least < 0), most + margin * (most > 0)]
-
-
-def _extremes(values: Iterable[float]) -> tuple[float, float]:
-    values = list(values)
-    return min(values), max(values)
+    ends = [least - margin * (log or least < 0), most + margin * (log or most > 0)]
+    return [math.exp(end) for end in ends] if log else ends
 
 
 def _names(last: pl.DataFrame, series: str, colour: alt.Color) -> list[alt.Chart]:
@@ -642,6 +634,7 @@ def _lines(text: str, most: int) -> list[str]:
     """A text in lines of so many characters, where its words and the parts of its paths allow it; a line break begins a
     line.
     """
+    # Behind each slash, a NUL and a space let the line break, and are taken out again.
     parts = [textwrap.wrap(line.replace("/", "/\0 "), most, break_long_words=False) for line in text.split("\n")]
     return [line.replace("/\0 ", "/").replace("/\0", "/") for own in parts for line in own or [""]]
 
