@@ -250,28 +250,6 @@ def test_stored_charts_carry_both_forms_and_the_words():
     assert metadata["image/svg+xml"]["alt"] == "it drifts time: from 1.00 to 2.00."
 
 
-def test_a_row_without_verdict_is_drawn_beside_rows_that_have_one():
-    frame = pl.DataFrame({"variant": ["a", "b"], "ratio": [1.2, 1.1], "low": [1.1, 1.0], "high": [1.3, 1.2]})
-    frame = frame.with_columns(verdict=pl.Series(["slower", None]))
-    svg = charts.static_svg(charts.intervals(frame, description="Two rows.").to_dict(), charts.WIDE)
-    assert "no evidence" in svg and svg.count(f'stroke="{charts.PURPLE}"') >= 2, "interval and estimate"
-
-
-def test_ticks_are_not_rounded_to_one_another():
-    frame = pl.DataFrame({"variant": ["a"], "ratio": [1.1], "low": [0.97], "high": [1.249]})
-    svg = charts.static_svg(charts.intervals(frame, description="One row.").to_dict(), charts.WIDE)
-    assert {1.05, 1.15} <= {float(tick) for tick in re.findall(r">(1(?:\.\d+)?)</text>", svg)}
-
-
-def test_an_interval_below_zero_has_a_beginning_on_a_log_scale():
-    """A mean of two processes of a smoke run may have one; a browser would draw the whole chart at NaN."""
-    rows = {"variant": ["a", "b"], "of": "all", "value": [10.0, 20.0], "low": [-5.0, 15.0], "high": [30.0, 40.0]}
-    chart = charts.intervals(pl.DataFrame(rows), series="of", description="Two rows.").to_dict()
-    (drawn,) = chart["datasets"].values()
-    field = chart["layer"][0]["encoding"]["x"]["field"]
-    assert [row[field] for row in drawn] == [5.0, 15.0] and drawn[0]["low"] == -5.0
-
-
 def test_an_analysis_whose_studies_the_run_lacks_is_said_to_be_not_measured(tmp_path):
     run = example_run(tmp_path / "run")
     absent = tmp_path / "absent" / "analysis.ipynb"

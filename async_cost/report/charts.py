@@ -250,9 +250,7 @@ def intervals(
     layers: list[alt.Chart] = [_rule(x=alt.XDatum(1, **along_x))] if one else []
     if published:  # drawn first: it may lie where the interval does
         others = base.transform_filter("isValid(datum.published)").transform_calculate(whose="'published'")
-        diamond = others.mark_point(size=70, strokeWidth=1.6, fill=PAPER).encode(
-            x=alt.X("published:Q", **along_x), shape=shape
-        )
+        diamond = others.mark_point(size=70, strokeWidth=1.6).encode(x=alt.X("published:Q", **along_x), shape=shape)
         layers.append(diamond.encode(color=alt.value(INK), opacity=alt.value(1)))
     stroke = base.transform_calculate(whose="'measured'").mark_point(size=150 if series else 260, strokeWidth=2.5)
     layers += [
