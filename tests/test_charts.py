@@ -180,6 +180,13 @@ def test_texts_of_a_matrix_fit_into_their_cells(width):
     assert height > charts.LINE * len(pieces)
 
 
+def test_a_unit_is_below_its_number_where_a_cell_is_too_narrow_for_both():
+    frame = pl.DataFrame({"row": ["r"] * 7, "column": list("ABCDEFG"), "value": 76.7, "text": "76.7\xa0ns"})
+    spec = charts.matrix(frame, description="d").to_dict()
+    assert "76.7\xa0ns" in texts(charts.static_svg(spec, charts.WIDE))
+    assert {"76.7", "ns"} <= texts(charts.static_svg(spec, charts.NARROW))
+
+
 @pytest.mark.parametrize(
     ("within", "shades"), [(None, [0, 1, 2, 3]), ("row", [0, 1, 0, 1]), ("column", [0, 0, 2, 2])], ids=str
 )

@@ -410,6 +410,7 @@ def matrix(
     wide, narrow = (_Cells.of(frame[row], frame[column], frame["text"], width) for width in (WIDE, NARROW))
     heads = _by_width(wide.heads, narrow.heads)
     names = alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False, labelExpr=f"{heads}[datum.label]")
+    names.labelFontSize = alt.expr(_by_width(13, 11))
     names.labelPadding = alt.expr(
         f"4 + {LINE} * {_by_width(*(max(map(len, one.heads.values())) - 1 for one in (wide, narrow)))}"
     )
@@ -590,8 +591,10 @@ class _Cells(NamedTuple):
         """In a chart that is `width` pixels wide."""
         labels = [_lines(row, WIDE_LABEL if width == WIDE else LABEL_CHARACTERS) for row in rows]
         taken = LETTER * max(len(line) for label in labels for line in label)
-        most = max(8, int(((width - taken - 10) / columns.n_unique() - 8) / LETTER))
+        most = max(5, int(((width - taken - 10) / columns.n_unique() - 8) / LETTER))
         broken = [_lines(text, most) for text in texts]
+        if any(len(line) > most for text in broken for line in text):  # rather a unit below its number than an overlap
+            broken = [_lines(text.replace(words.NBSP, " "), most) for text in texts]
         row = 14 + LINE * max(map(len, [*labels, *broken]))
         heads = {name: _lines(name, most) for name in columns}
         return cls(heads, pl.Series(map("\n".join, broken)), max(30, row) * rows.n_unique())
