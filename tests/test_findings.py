@@ -11,8 +11,9 @@ import pytest
 import async_cost as ac
 from async_cost import words
 from async_cost.findings.definitions import limits_of_today, row_of
-from async_cost.findings.finding import Finding, Judge, finding, record
+from async_cost.findings.finding import Judge, finding
 from async_cost.findings.operands import Pair, Pairs, more_added, pair, pairs, ratio_of_ratios
+from async_cost.findings.record import Finding, record
 from async_cost.findings.vocabulary import bounds
 from async_cost.report import finding as shown
 from async_cost.report.reading import Reading

@@ -21,7 +21,8 @@ from ours import committed_runs, tracked
 
 from async_cost import words
 from async_cost.findings.definitions import definitions, newer
-from async_cost.findings.finding import Finding, Judge, recorded
+from async_cost.findings.finding import Judge
+from async_cost.findings.record import Finding, recorded
 from async_cost.paths import reports_root, repository_root, runs_root
 from async_cost.report import finding as shown
 from async_cost.report import markup

@@ -4,8 +4,9 @@ to show behind it.
 
 from collections.abc import Iterable
 
-from async_cost.findings.finding import SHOWN, Finding, slot
+from async_cost.findings.finding import slot
 from async_cost.findings.operands import Quantity
+from async_cost.findings.record import SHOWN, Finding
 from async_cost.findings.vocabulary import Word
 
 

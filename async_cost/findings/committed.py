@@ -54,8 +54,10 @@ def machines() -> tuple[Machine, ...]:
 
 def _machines(names: list[str], newest: dict[str, str]) -> Iterator[Machine]:
     for name in names:
-        info = record.read_run_info(repository_root() / "data" / "runs" / newest[name] / "run.json").machine
-        yield Machine(short(info), newest[name], kind(info))
+        file = repository_root() / "data" / "runs" / newest[name] / "run.json"
+        if file.exists():  # a reader may have put the runs of others aside
+            info = record.read_run_info(file).machine
+            yield Machine(short(info), newest[name], kind(info))
 
 
 def kind(machine: record.Machine) -> tuple:

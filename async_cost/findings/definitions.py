@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 
 from async_cost.findings.committed import definitions, judged
-from async_cost.findings.finding import SHOWN, Filled, Finding, Judge, Slot, slot
+from async_cost.findings.finding import Filled, Judge, slot
 from async_cost.findings.latency import latencies
+from async_cost.findings.record import SHOWN, Finding, Slot
 from async_cost.findings.vocabulary import Word
 from async_cost.literature.replication import outcomes
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today

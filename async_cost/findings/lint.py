@@ -4,12 +4,10 @@ borders are as tight as what the committed series measured asks for.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from async_cost.findings.names import aliases, keys
-
-if TYPE_CHECKING:
-    from async_cost.findings.finding import Finding, Slot
+from async_cost.findings.record import Finding, Slot
+from async_cost.words import TIMES
 
 #: Words of a sentence, a slot counting as one.
 MOST_WORDS = 25
@@ -20,7 +18,7 @@ SMALL_NS = 20.0
 #: A slot in a template, with how it is written.
 SLOT = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 #: A result that somebody typed. Loads (KiB, connections, tasks) and what a document says may be typed.
-TYPED = re.compile(r"\d\s?(?:ns|µs|us|ms|s|%|times|×|x|kB|MB|bytes|nanoseconds|microseconds|per cent)(?!\w)")
+TYPED = re.compile(rf"\d\s?(?:ns|µs|us|ms|s|%|times|{TIMES}|x|kB|MB|bytes|nanoseconds|microseconds|per cent)(?!\w)")
 CODE = re.compile(r"`([^`]+)`")
 
 
@@ -29,13 +27,13 @@ def slots_of(template: str) -> dict[str, str]:
     return dict(SLOT.findall(template))
 
 
-def check(one: "Finding") -> None:
+def check(one: Finding) -> None:
     """Raises ValueError for the first thing that is wrong with a finding."""
     if problem := next(problems(one), None):
         raise ValueError(f"finding {one.id}: {problem}")
 
 
-def problems(one: "Finding") -> Iterator[str]:
+def problems(one: Finding) -> Iterator[str]:
     """What is wrong with the definition of a finding."""
     known, said = {slot.name for slot in one.slots}, slots_of(one.sentence)
     texts = {"sentence": one.sentence, "label": one.label, "note": one.note, "so": one.so}
@@ -77,7 +75,7 @@ def unclear(text: str) -> Iterator[str]:
             yield f"{alias!r} is called {name!r} elsewhere (data/names.csv)"
 
 
-def loose(slot: "Slot", rows: Iterable[Mapping[str, float]], counts: float = 0.01) -> list[float]:
+def loose(slot: Slot, rows: Iterable[Mapping[str, float]], counts: float = 0.01) -> list[float]:
     """The borders of a slot that are looser than the numbers of committed machines ask for; `rows` have their low, high,
     least and greatest. An outer border may be twice as far from no effect as the farthest number, an inner one half as
     far as the nearest; around no effect, twice as far as the farthest end of an interval, or as what `counts` as a

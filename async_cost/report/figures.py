@@ -7,7 +7,7 @@ differs from 1), `{ratio:of}` 55 % (of the other), `{time:+}` +86 ns. Of several
 from collections.abc import Iterable, Sequence
 
 from async_cost import words
-from async_cost.findings.finding import Slot
+from async_cost.findings.record import Slot
 from async_cost.statistics.effects import NANOSECONDS
 
 NOTHING_MEASURABLE = "nothing measurable"

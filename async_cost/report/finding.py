@@ -20,8 +20,9 @@ from async_cost import words
 from async_cost.findings.committed import Machine, definitions, kind, machines
 from async_cost.findings.committed import short as short_name
 from async_cost.findings.definitions import hashes_of, said_by
-from async_cost.findings.finding import Filled, Finding, Found, Slot
+from async_cost.findings.finding import Filled, Found
 from async_cost.findings.lint import SLOT, slots_of
+from async_cost.findings.record import Finding, Slot
 from async_cost.report import figures, markup, tables
 from async_cost.runs.comparisons import address
 from async_cost.runs.profiles import NOT_EVIDENCE
@@ -134,10 +135,10 @@ def yardstick(found: Found, run: Run) -> Said:
     """How fast a machine is: a line that a page of another kind of machine begins with, and a row for its table."""
     one, (filled,) = said(found, run), found.slots
     own, kinds = kind(run.info.machine), machines()
-    alike = next((each for each in kinds if each.name == short_name(run.info.machine)), kinds[0])
-    there = _row_of(filled.slot, alike.series, hashes_of([found.finding]))
+    alike = next((each for each in kinds if each.name == short_name(run.info.machine)), next(iter(kinds), None))
+    there = alike and _row_of(filled.slot, alike.series, hashes_of([found.finding]))
     line = ""
-    if filled.ends and there and own not in [each.kind for each in kinds]:
+    if filled.ends and alike and there and own not in [each.kind for each in kinds]:
         ratio = filled.ends["least"] / there["value"]
         speed = f"{words.figure(max(ratio, 1 / ratio))} times as {'slow' if ratio > 1 else 'fast'} as"
         takes = f"{one.rows[0].name} takes {one.rows[0].here}, there {one.rows[0].others[alike.name]}"

@@ -149,10 +149,10 @@ def markdown(numbers: Numbers, pages: str) -> str:
 
 
 def html(numbers: Numbers, pages: str, known: Collection[str]) -> str:
-    """The same as HTML, with links to `known` pages; a cell without a number says why."""
+    """The same as HTML, with links to the findings that are `known`; a cell without a number says why."""
     head = "".join(f'<th scope="col">{escape(machine)}</th>' for machine in numbers)
     bodies = "".join(_body(block, rows, pages, known) for block, rows in _rows(numbers))
-    return f'<table class="latencies"><thead><tr><td></td>{head}</tr></thead>{bodies}</table>'
+    return f'<div class="table" role="group" aria-label="Latency numbers" tabindex="0"><table class="latencies"><thead><tr><td></td>{head}</tr></thead>{bodies}</table></div>'
 
 
 def _body(block: str, rows: list[Row], pages: str, known: Collection[str]) -> str:
@@ -166,7 +166,7 @@ def _line(row: Row, pages: str, known: Collection[str]) -> str:
     cells = (f"<td{missing if cell == words.NOTHING else ''}>{cell}</td>" for cell in row.cells)
     name, one = markup.inline(row.latency.short), row.latency
     href = f"{pages.format(one.page)}#finding-{one.finding}"
-    linked = f'<a href="{escape(href)}">{name}</a>' if one.page in known else name
+    linked = f'<a href="{escape(href)}">{name}</a>' if one.finding in known else name
     return f'<tr><th scope="row">{linked}</th>{"".join(cells)}</tr>'
 
 

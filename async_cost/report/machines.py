@@ -15,8 +15,9 @@ import polars as pl
 from async_cost import words
 from async_cost.derived import code_of
 from async_cost.findings.definitions import NOT_JUDGED, committed, hashes_of, series_of
-from async_cost.findings.finding import Finding, Judge, recorded
+from async_cost.findings.finding import Judge
 from async_cost.findings.lint import SLOT
+from async_cost.findings.record import Finding, recorded
 from async_cost.machines import claims, hardware
 from async_cost.machines.many import chosen_folders, read_many, stored_rows
 from async_cost.paths import reports_root

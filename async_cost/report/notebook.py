@@ -13,7 +13,7 @@ from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_output
 from traitlets.config import Config
 
-from async_cost.findings.finding import Finding, recorded
+from async_cost.findings.record import Finding, recorded
 from async_cost.report import charts, finding, markup
 from async_cost.report.assets import TEMPLATE
 from async_cost.report.finding import Said

@@ -136,7 +136,8 @@ class _Report:
 
     def _write_front(self, notes: Notes, pdf: str | None) -> Path:
         first = next((page for page in self.pages if page.study == FIRST), None)
-        numbers, known = latency.beside_committed(notes.run), {page.study for page in self.pages}
+        numbers = latency.beside_committed(notes.run)
+        known = {one.id for page in self.pages for one in page.said if not one.absent}
         return self._render(
             "front.html.j2",
             "index.html",

@@ -17,13 +17,14 @@ import polars as pl
 from IPython.display import Markdown, display
 
 from async_cost import words
-from async_cost.findings import finding, names
+from async_cost.findings import finding, names, record
 from async_cost.findings.adapter import before_slots
 from async_cost.findings.committed import definitions, short
 from async_cost.findings.definitions import hashes_of
-from async_cost.findings.finding import Finding, Judge
+from async_cost.findings.finding import Judge
 from async_cost.findings.operands import Pair, Pairs, Quantity
 from async_cost.findings.prices import prices
+from async_cost.findings.record import Finding
 from async_cost.findings.vocabulary import Word
 from async_cost.literature import replication
 from async_cost.literature.claims import NO_CLAIM
@@ -267,7 +268,7 @@ class Reading:
 def _show(one: Finding, said: shown.Said) -> shown.Said:
     """Display what is said, with its definition and itself in the metadata."""
     text = shown.markdown(said)
-    records = {finding.RECORD: finding.record(one), shown.SAID: msgspec.to_builtins(said)}
+    records = {record.RECORD: record.record(one), shown.SAID: msgspec.to_builtins(said)}
     display({"text/markdown": text, "text/plain": words.plain(text)}, raw=True, metadata=records)
     return said
 

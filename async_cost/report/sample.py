@@ -16,7 +16,7 @@ from nbconvert import MarkdownExporter
 
 from async_cost import words
 from async_cost.report import PublishError, charts, finding, markup
-from async_cost.report.notebook import answers_of, read, render, said_in, said_of
+from async_cost.report.notebook import read, render, said_in, said_of
 from async_cost.report.publish import DECISIONS
 
 #: A link to the note on a comparison, which pages here do not have.
@@ -48,7 +48,9 @@ def pages(notebooks: Sequence[Path], origin: str, reading: str, numbers: str = "
 
 
 def questions(notebooks: Sequence[Path], folder: str) -> Iterator[str]:
-    """What people ask, an entry of a list each, with the first numbers of the page that answers it."""
+    """What people ask, an entry of a list each, with the first numbers of the page that answers it; of a page without
+    findings the question alone.
+    """
     if unknown := [notebook.stem for notebook in notebooks if notebook.stem not in DECISIONS]:
         raise PublishError(f"async_cost/report/publish.py: DECISIONS lacks what a reader of {unknown[0]} decides")
     for notebook in sorted(notebooks, key=lambda path: list(DECISIONS).index(path.stem)):
@@ -56,11 +58,9 @@ def questions(notebooks: Sequence[Path], folder: str) -> Iterator[str]:
 
 
 def _short(content: nbformat.NotebookNode) -> str:
-    """The numbers of its first finding with what they are; else the first sentence that it computes."""
-    if first := next((one for one in said_in(content) if not one.is_yardstick), None):
-        return finding.short(first)
-    outputs = [output for output in answers_of(content) if "text/markdown" in output.data]
-    return words.unlinked(outputs[0].data["text/markdown"]).split("\n\n")[0] if outputs else ""
+    """The numbers of its first finding with what they are."""
+    first = next((one for one in said_in(content) if not one.is_yardstick), None)
+    return finding.short(first) if first else ""
 
 
 def headed(notebook: Path, executed: Path) -> str:

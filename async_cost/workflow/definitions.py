@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from async_cost.findings.definitions import judged_by, rows_of
-from async_cost.findings.finding import Finding, recorded
+from async_cost.findings.record import Finding, recorded
 from async_cost.paths import repository_root
 from async_cost.runs.find import open_run, reference_run
 from async_cost.runs.run import Run
