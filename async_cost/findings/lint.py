@@ -93,7 +93,7 @@ def loose(slot: Slot, rows: Iterable[Mapping[str, float]], counts: float = 0.01)
     nothing = 1.0 if slot.in_ratios else 0.0
     around = all(end is None or sign * (end - nothing) >= 0 for end, sign in ((slot.least, -1), (slot.most, 1)))
     if around:
-        farthest = max(size(row[name]) for row in rows for name in ("low", "high"))
+        farthest = max(size(row[name]) for row in rows for name in ("low", "high", "least", "greatest"))
         return [end for end in borders if size(end) > LOOSE * max(farthest, counts if slot.in_ratios else 1.0) + 1e-9]
     sizes = [size(row[name]) for row in rows for name in ("least", "greatest")]
     return [end for end in borders if not min(sizes) / LOOSE <= size(end) <= LOOSE * max(sizes)]

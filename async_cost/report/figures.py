@@ -35,7 +35,8 @@ def text(slot: Slot, form: str, numbers: Sequence[float], *, signed: bool = Fals
         ends = [abs(one) for one in ends]
     ends = sorted(ends, key=abs) if form == "%" and not signed else ends
     largest = max(ends, key=abs) if unit != "times" else 0.0
-    shown = list(dict.fromkeys(words.figure(one, largest) for one in ends))
+    exact = not unit and all(one % 1 == 0 for one in ends)  # a count
+    shown = list(dict.fromkeys(words.whole(one) if exact else words.figure(one, largest) for one in ends))
     if signed or form == "+":
         shown = [words.signed(one) for one in shown]
     return " to ".join(shown) + (f"{words.NBSP}{unit}" if unit else "")
@@ -63,7 +64,7 @@ def region(slot: Slot, form: str = "") -> str:
     ends = [end for end in (slot.least, slot.most) if end is not None]
     if not ends:
         return slot.relation
-    around = len(ends) == 2 and ends[0] < nothing < ends[1]
+    around = ends[0] < nothing < ends[-1] or (form == "%" and ends[0] < nothing)
     shown = text(slot, form, ends if ends[0] != ends[-1] else ends[:1], signed=around)
     return shown if len(ends) == 2 else f"at {'least' if slot.most is None else 'most'} {shown}"
 

@@ -48,6 +48,8 @@ MEANS = {
 SIGNS = ("✓", FITTED, "≠", "≈", "?")
 #: Those of what is not as it was expected to be.
 OPEN = ("≠", "≈", "?")
+#: An interval around no effect that ends within this part of it is called nothing measurable.
+NEGLIGIBLE = 0.05
 #: Half an interval, as a part of the effect, up to which a number is of use although it crosses a border.
 USABLE = 0.25
 
@@ -111,7 +113,9 @@ def said(found: Found, run: Run) -> Said:
     rows = {filled.slot.name: filled.weighed.row for filled in found.slots if len(filled.each) == 1}
     note = "" if lacking & slots_of(one.note).keys() else one.note
     others = [f"{name}: {numbers}" for name, numbers in _others(one, used, forms, run, rough)]
-    intervals = "" if rough else "; ".join(filter(None, (_interval(each, forms) for each in used)))
+    spans = [text for each in used if (text := _interval(each, forms))]
+    spans = spans if set(spans) != {"exact"} else spans[:1]
+    intervals = "" if rough else "; ".join(spans)
     behind = "; ".join(filter(None, [intervals, note, "" if rough else _remark(found, mark, forms)]))
     return Said(
         id=one.id,
@@ -212,7 +216,8 @@ def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
     single = len(slot.main.cases) == 1 and slot.operation != "value" and slot.main.constant is None
     if single and row["low"] < nothing < row["high"] and form != "x":
         ends = figures.text(slot, "%" if slot.in_ratios else form, [row["low"], row["high"]], signed=True)
-        return f"{figures.NOTHING_MEASURABLE} ({ends})" if around and inside else ends
+        small = not slot.in_ratios or (row["low"] > 1 - NEGLIGIBLE and row["high"] < 1 + NEGLIGIBLE)
+        return f"{figures.NOTHING_MEASURABLE} ({ends})" if around and inside and small else ends
     values = [row["least"], row["greatest"]]
     other_side = label and min(values) < nothing
     return figures.text(slot, form, values, signed=form != "x" and form != "of" and (around or other_side))
@@ -302,7 +307,7 @@ def _rows(found: Found, forms: dict[str, str], texts: dict[str, str]) -> Iterato
     """The parts of the label, a row each, with the numbers of all machines."""
     one, hashes = found.finding, hashes_of([found.finding])
     changes = {(row["id"], row["slot"]): row for row in definitions().filter(id=one.id).iter_rows(named=True)}
-    for name, part in _parts(one):
+    for at, (name, part) in enumerate(_parts(one)):
         names = list(slots_of(part))
         filled = [each for each in found.slots if each.slot.name in names]
         measured = all(each.measured for each in filled)
@@ -315,7 +320,7 @@ def _rows(found: Found, forms: dict[str, str], texts: dict[str, str]) -> Iterato
         judged = [each.slot for each in filled if each.slot.is_judged]
         history = [changes.get((one.id, slot.name), {}) for slot in judged]
         yield Row(
-            name=name,
+            name=f"… {name}" if at else name,
             here=figures.together(texts[each] for each in names) if measured else "",
             others=others,
             expected=words.listing(figures.region(slot, forms[slot.name]) for slot in judged) if judged else "",
