@@ -42,6 +42,13 @@ def text(slot: Slot, form: str, numbers: Sequence[float], *, signed: bool = Fals
     return " to ".join(shown) + (f"{words.NBSP}{unit}" if unit else "")
 
 
+def around(slot: Slot, form: str, low: float, high: float) -> str:
+    """An interval that contains no effect, in place of a number: `[−45, +123] ns`."""
+    ends, unit = in_unit(slot, "%" if slot.in_ratios else form, (low, high))
+    shown = [words.signed(words.figure(end, max(ends, key=abs))) for end in ends]
+    return f"[{shown[0]}, {shown[1]}]{_behind(unit)}"
+
+
 def interval(slot: Slot, form: str, low: float, high: float) -> str:
     """An interval in the unit of its number: `[84, 89]`; of an exact number `exact`. That of several numbers is as wide
     as they are apart, and its ends are rounded as they are.
@@ -51,11 +58,16 @@ def interval(slot: Slot, form: str, low: float, high: float) -> str:
     ends, unit = in_unit(slot, form, (low, high))
     if len(slot.main.cases) > 1:
         shown = [words.figure(end, max(ends, key=abs)) for end in ends]
-        return f"[{shown[0]}, {shown[1]}]" + (f"{words.NBSP}%" if unit == "%" else "")
+        return f"[{shown[0]}, {shown[1]}]{_behind(unit)}"
     ends = sorted(map(abs, ends)) if form == "%" and min(ends) * max(ends) > 0 else ends
     nothing = 1.0 if unit == "times" else 0.0
     least, most = ends
-    return words.with_ends((least + most) / 2, least, most, nothing)[1] + (f"{words.NBSP}%" if unit == "%" else "")
+    return words.with_ends((least + most) / 2, least, most, nothing)[1] + _behind(unit)
+
+
+def _behind(unit: str) -> str:
+    """The unit of an interval; a ratio has none."""
+    return f"{words.NBSP}{unit}" if unit and unit != "times" else ""
 
 
 def region(slot: Slot, form: str = "") -> str:

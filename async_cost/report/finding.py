@@ -115,14 +115,14 @@ def said(found: Found, run: Run) -> Said:
     others = [f"{name}: {numbers}" for name, numbers in _others(one, used, forms, run, rough)]
     spans = [text for each in used if (text := _interval(each, forms))]
     spans = spans if set(spans) != {"exact"} else spans[:1]
-    intervals = "" if rough else "; ".join(spans)
+    intervals = "" if rough or not spans else figures.together(spans)
     behind = "; ".join(filter(None, [intervals, note, "" if rough else _remark(found, mark, forms)]))
     return Said(
         id=one.id,
         page=one.page,
         mark=mark,
         head=template,
-        small=" · ".join(filter(None, [behind, *others])),
+        small="; ".join(filter(None, [behind, *others])),
         texts={name: text for name, text in texts.items() if name not in lacking},
         addresses={name: place for name, row in rows.items() if row and (place := address(row))},
         rows=[*_rows(found, forms, texts)],
@@ -215,9 +215,9 @@ def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
         return "equally many"
     single = len(slot.main.cases) == 1 and slot.operation != "value" and slot.main.constant is None
     if single and row["low"] < nothing < row["high"] and form != "x":
-        ends = figures.text(slot, "%" if slot.in_ratios else form, [row["low"], row["high"]], signed=True)
+        ends = figures.around(slot, form, row["low"], row["high"])
         small = not slot.in_ratios or (row["low"] > 1 - NEGLIGIBLE and row["high"] < 1 + NEGLIGIBLE)
-        return f"{figures.NOTHING_MEASURABLE} ({ends})" if around and inside and small else ends
+        return f"{figures.NOTHING_MEASURABLE} {ends}" if around and inside and small else ends
     values = [row["least"], row["greatest"]]
     other_side = label and min(values) < nothing
     return figures.text(slot, form, values, signed=form != "x" and form != "of" and (around or other_side))
@@ -396,7 +396,7 @@ def short(one: Said) -> str:
 
 def sign(one: Said) -> str:
     """The mark before a sentence; none where its border was fitted, which is said behind it."""
-    return "" if one.mark == FITTED else one.mark
+    return "" if one.mark == FITTED or (one.mark == "·" and one.asserted) else one.mark
 
 
 def small(one: Said, *, links: bool = False) -> str:

@@ -25,7 +25,7 @@ Numbers = Mapping[str, Mapping[str, float]]
 #: Whose numbers are in the sentence above the picture: the least and the most of an await, a task, a request.
 IN_TITLE = ("call-async-fn", "tokio-await", "tokio-spawn", "tcp-tokio")
 #: Those that the sentences above the table need.
-IN_LEAD = ("call-async-fn", "request-lean", "request-habits", "tcp-loop")
+IN_LEAD = ("call-async-fn", "request-lean", "request-habits", "tcp-loop", "tcp-tokio")
 #: What to do, each with the rows whose numbers it says.
 ADVICE = {
     "Await in place ({tokio-await}), and spawn only what must run beside you ({tokio-spawn}).": {
@@ -92,19 +92,33 @@ def _named(one: Latency, pages: str) -> str:
 
 
 def lead(numbers: Numbers) -> str:
-    """The sentences above the table, in Markdown: what the first machine says that has the numbers, and the others in
-    brackets.
-    """
+    """The sentences above the table, in Markdown: what the first machine says that has the numbers, then the others."""
     known = [(name, own) for name, own in numbers.items() if all(id in own for id in IN_LEAD)]
     if not known:
         return ""
     (_, own), *others = known
-    elsewhere = "; ".join(f"{name}: {_span(one)}, {_shares(one)}" for name, one in others)
+    elsewhere = "".join(f" {name}: {_tokio(one)}; {_call(one)}; {_span(one)}." for name, one in others)
     return (
-        f"**Async costs {_span(own)} a request, depending on how you write it; an `async fn` by itself costs "
-        f"{words.short_time(own['call-async-fn'])}.** A request over TCP takes {words.short_time(own['tcp-loop'])} of the "
-        f"server's time without async, so that is {_shares(own)} of it{f' ({elsewhere})' if elsewhere else ''}."
+        f"**tokio adds {_tokio(own)}. Async by itself is the small part: an `async fn` adds {_call(own)}, and a whole "
+        f"request without a kernel {_span(own)}, depending on how you write it.**{elsewhere}"
     )
+
+
+def _tokio(own: Mapping[str, float]) -> str:
+    """What tokio adds to a request over TCP, also as a part of it."""
+    loop = own["tcp-loop"]
+    more = own["tcp-tokio"] - loop
+    part = f"{words.figure(100 * more / loop)}{words.PERCENT}"
+    return f"{words.short_time(more)} to a TCP request of {words.short_time(loop)} ({part})"
+
+
+def _call(own: Mapping[str, float]) -> str:
+    return words.short_time(own["call-async-fn"])
+
+
+def _span(own: Mapping[str, float]) -> str:
+    """What lean async and what all habits add to a simulated request."""
+    return words.ends(*(words.short_time(own[id]) for id in ("request-lean", "request-habits")))
 
 
 def screen(numbers: Numbers, pages: str, picture: str) -> str:
@@ -118,17 +132,6 @@ def beside_committed(run: Run) -> dict[str, dict[str, float]]:
     own = {id: ns for id, ns in measured(run).select("id", "ns").iter_rows() if ns is not None}
     here = {} if any(machine.series in series for machine in machines()) else {YOURS: own}
     return here | committed()
-
-
-def _span(own: Mapping[str, float]) -> str:
-    """What lean async and what all habits add."""
-    return words.ends(*(words.short_time(own[id]) for id in ("request-lean", "request-habits")))
-
-
-def _shares(own: Mapping[str, float]) -> str:
-    """The same as parts of a request over TCP."""
-    parts = [100 * own[id] / own["tcp-loop"] for id in ("request-lean", "request-habits")]
-    return words.ends(*(f"{words.figure(part)}{words.PERCENT}" for part in parts))
 
 
 def advice(numbers: Numbers) -> str:
@@ -176,8 +179,8 @@ def title(numbers: Numbers) -> str:
     known = [own.get(id, 0.0) for id in IN_TITLE]
     if min(known) <= 0:
         return UNTITLED
-    least, most, task, request = map(words.short_time, known)
-    return f"An await costs {words.ends(least, most)}, a task {task}, a TCP request {request}"
+    call, awaited, task, request = map(words.short_time, known)
+    return f"An async fn adds {call}, an await that waits takes {awaited}, a task {task}, a TCP request {request}"
 
 
 def card(numbers: Numbers, source: str = "") -> str | None:
