@@ -49,8 +49,10 @@ class Quantity(Measure):
     ) -> "Expected":
         """The quantity with the region in which it is expected: a border may be open, and least and most may be one
         number. `of` says of how many of several cases: all, most or none; `why` is the reason for an open border, or for
-        one that is looser than what was measured asks for.
+        one that is looser than what was measured asks for. Raises ValueError without a border.
         """
+        if least is most is None:
+            raise ValueError("expect() needs at least one border; a quantity by itself is only shown")
         relation = (
             "equal" if least == most else "at most" if least is None else "at least" if most is None else "between"
         )

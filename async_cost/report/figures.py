@@ -29,7 +29,9 @@ def in_unit(slot: Slot, form: str, numbers: Sequence[float]) -> tuple[list[float
 
 
 def text(slot: Slot, form: str, numbers: Sequence[float], *, signed: bool = False) -> str:
-    """One number, or the least and the greatest of several: `86 ns`, `2.0 to 2.4 times`."""
+    """One number, or the least and the greatest of several: `86 ns`, `2.0 to 2.4 times`; `signed` where a sign says more
+    or less.
+    """
     ends, unit = in_unit(slot, form, numbers)
     if form == "%" and not signed:
         ends = [abs(one) for one in ends]
@@ -37,7 +39,7 @@ def text(slot: Slot, form: str, numbers: Sequence[float], *, signed: bool = Fals
     largest = max(ends, key=abs) if unit != "times" else 0.0
     exact = not unit and all(one % 1 == 0 for one in ends)  # a count
     shown = list(dict.fromkeys(words.whole(one) if exact else words.figure(one, largest) for one in ends))
-    if signed or form == "+":
+    if (signed and unit != "times" and form != "of") or form == "+":
         shown = [words.signed(one) for one in shown]
     return " to ".join(shown) + (f"{words.NBSP}{unit}" if unit else "")
 

@@ -106,7 +106,7 @@ def said(found: Found, run: Run) -> Said:
     forms = _forms(one)
     lacking = {filled.slot.name for filled in found.slots if not filled.measured}
     mark = "" if rough else _mark(found, lacking)
-    asserted = mark in ("✓", FITTED) or (mark == "·" and not lacking and not found.doubted and _signs_are_right(found))
+    asserted = mark in ("✓", FITTED) or (mark == "·" and _is_shown(found, lacking))
     template = one.sentence if asserted else _label(one, lacking)
     used = [found.slots[at] for at in _order(one, template)]
     texts = {filled.slot.name: number(filled, forms[filled.slot.name], label=not asserted) for filled in found.slots}
@@ -157,13 +157,21 @@ def yardstick(found: Found, run: Run) -> Said:
 
 
 def _mark(found: Found, lacking: set[str]) -> str:
-    if len(lacking) == len(found.slots) or found.outcome is Outcome.NOT_MEASURABLE:
+    outcomes = {one.weighed.outcome for one in found.slots}
+    if _nothing_measured(found) or Outcome.NOT_MEASURABLE in outcomes:
         return NOTHING_TO_SAY
-    if found.doubted or lacking or found.outcome is None:
+    if found.doubted or lacking or found.outcome is None or not _signs_are_right(found):
         return "·"
     if found.outcome is Outcome.UNDECIDED:
+        if _gap(found):
+            return "·"
         return "≈" if all(map(_usable, chain.from_iterable(one.each for one in found.judged))) else "?"
     return "≠" if found.outcome is Outcome.DOES_NOT_HOLD else "✓" if found.tested else FITTED
+
+
+def _is_shown(found: Found, lacking: set[str]) -> bool:
+    """Whether a sentence of which nothing is judged here may be said."""
+    return found.outcome is None and not lacking and not found.doubted and _signs_are_right(found)
 
 
 def _usable(one: Weighed) -> bool:
@@ -184,14 +192,24 @@ def _usable(one: Weighed) -> bool:
 def _signs_are_right(found: Found) -> bool:
     """Whether numbers that this machine only shows lie on that side of no effect on which the sentence says they are."""
     for filled in found.slots:
-        least, most = (-math.inf if end is None else end for end in (filled.slot.least, filled.slot.most))
-        nothing = _nothing(filled.slot)
-        if not filled.slot.is_judged or least < nothing < most:
+        slot, nothing = filled.slot, _nothing(filled.slot)
+        if filled.judged or not slot.is_judged or _around(slot) or slot.of != "all":
             continue
-        ends = [end for one in filled.measured for end in (one.low, one.high)]
-        if any((end - nothing) * ((filled.slot.least or filled.slot.most) - nothing) < 0 for end in ends):
+        side = 1 if slot.most is None or slot.most > nothing else -1
+        if any((end - nothing) * side < 0 for one in filled.measured for end in (one.low, one.high)):
             return False
     return True
+
+
+def _nothing_measured(found: Found) -> bool:
+    """Whether a run has none of its numbers: the figure of a document is no measurement."""
+    return not any(one.measured for one in found.slots if one.slot.main.constant is None)
+
+
+def _gap(found: Found) -> Filled | None:
+    """The slot that some missing cases leave open, where no number crosses a border."""
+    crossing = any(one.outcome is Outcome.UNDECIDED for filled in found.judged for one in filled.each)
+    return None if crossing else next((one for one in found.judged if len(one.measured) < len(one.each)), None)
 
 
 # -- its numbers -----------------------------------------------------------------------------------
@@ -220,7 +238,7 @@ def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
         return f"{figures.NOTHING_MEASURABLE} {ends}" if around and inside and small else ends
     values = [row["least"], row["greatest"]]
     other_side = label and min(values) < nothing
-    return figures.text(slot, form, values, signed=form != "x" and form != "of" and (around or other_side))
+    return figures.text(slot, form, values, signed=around or other_side)
 
 
 def _interval(filled: Filled, forms: dict[str, str]) -> str:
@@ -292,6 +310,9 @@ def _remark(found: Found, mark: str, forms: dict[str, str]) -> str:
         return str(found.doubted.weighed.reason)
     if mark == NOTHING_TO_SAY:
         return next((str(one.weighed.reason) for one in found.slots if one.weighed.reason), "")
+    if mark == "·" and found.outcome is Outcome.UNDECIDED and (gap := _gap(found)):
+        missing = [one for one in gap.each if one.effect is None]
+        return f"{len(missing)} of {len(gap.each)} were not measured: {missing[0].reason}" if gap.measured else ""
     if mark == "≠":
         return f"expected {expected}"
     if mark == "≈":
@@ -310,6 +331,8 @@ def _rows(found: Found, forms: dict[str, str], texts: dict[str, str]) -> Iterato
     for at, (name, part) in enumerate(_parts(one)):
         names = list(slots_of(part))
         filled = [each for each in found.slots if each.slot.name in names]
+        if _nothing_measured(found) and all(each.slot.main.constant is not None for each in filled):
+            continue
         measured = all(each.measured for each in filled)
         others = {}
         for machine in machines():
@@ -366,8 +389,9 @@ def _nothing(slot: Slot) -> float:
 
 def _around(slot: Slot) -> bool:
     """Whether its region is on both sides of no effect."""
-    least, most = (slot.least, slot.most)
-    return slot.is_judged and (least is None or least < _nothing(slot)) and (most is None or most > _nothing(slot))
+    least, most = slot.least, slot.most
+    judged = slot.is_judged and slot.relation not in ("slower", "faster")  # whose borders are those of the group
+    return judged and (least is None or least < _nothing(slot)) and (most is None or most > _nothing(slot))
 
 
 # -- rendered --------------------------------------------------------------------------------------

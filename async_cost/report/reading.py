@@ -245,8 +245,10 @@ class Reading:
         here = {one.mark for one in said}
         if not here & set(shown.DECIDED):
             return
-        marks = {short(self.run.info.machine): here}
-        for name in {name for one in said for name in one.elsewhere}:
+        others = list(dict.fromkeys(name for one in said for name in one.elsewhere))
+        own = short(self.run.info.machine)
+        marks = {f"{own} here" if own in others else own: here}
+        for name in others:
             marks[name] = {one.elsewhere.get(name, "?") for one in said}
         found: dict[str, list[str]] = {"Confirmed": [], "refuted": [], "open": []}
         for name, some in marks.items():
