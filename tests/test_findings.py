@@ -1,4 +1,6 @@
-"""A finding has the words and the region that its author wrote down, and every outcome can be provoked."""
+"""A finding says the numbers of a run, as its author's sentence only while they are in the regions that were written
+down; every outcome can be provoked.
+"""
 
 import json
 import math
@@ -10,19 +12,23 @@ import pytest
 
 import async_cost as ac
 from async_cost import words
-from async_cost.findings.definitions import limits_of_today, row_of
-from async_cost.findings.finding import Judge, finding
-from async_cost.findings.operands import Pair, Pairs, more_added, pair, pairs, ratio_of_ratios
-from async_cost.findings.record import Finding, record
-from async_cost.findings.vocabulary import bounds
+from async_cost.findings import lint
+from async_cost.findings.adapter import before_slots
+from async_cost.findings.committed import machines
+from async_cost.findings.definitions import hashes_of, limits_of_today, row_of
+from async_cost.findings.finding import SHOWN, Finding, Found, Judge, finding, record, slot
+from async_cost.findings.operands import Expected, Pair, Pairs, Quantity, more_added, pair, pairs, ratio_of_ratios
+from async_cost.findings.vocabulary import Word, bounds
 from async_cost.report import finding as shown
+from async_cost.report import reading
+from async_cost.report.adapter import said_before
 from async_cost.report.reading import Reading
 from async_cost.report.records import banner
 from async_cost.runs.find import load_run
 from async_cost.statistics.effects import Effect, _apart, _crossing
 from async_cost.statistics.interval import quantile
 from async_cost.statistics.statement import Outcome, departure, region
-from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, REVERSED, Study, make_run
+from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, Study, make_run
 
 about, all_of, between, cheapest, exactly = ac.about, ac.all_of, ac.between, ac.cheapest, ac.exactly
 faster, less, more, most_of, none_of = ac.faster, ac.less, ac.more, ac.most_of, ac.none_of
@@ -33,16 +39,40 @@ DESIGNS = pairs("zero-cost", baseline="manual", parameter=OFF, only=["nonbox", "
 #: The published loop against each published server.
 LOOP = pairs("zero-cost", variant="manual", parameter=OFF).where(lambda one: one.baseline[1] in ZERO_COST_SERVERS)
 HOLDS, NOT, UNDECIDED = Outcome.HOLDS, Outcome.DOES_NOT_HOLD, Outcome.UNDECIDED
+FITTED, ABSENT = shown.FITTED, shown.NOTHING_TO_SAY
+#: Nothing is expected.
+ANY = Word(SHOWN)
 
 
-def said(of, word, **more_said):
-    return finding("page", "page-id", "It is so.", of, word, **more_said)
+def said(of: Quantity, word: Word = ANY, form: str = "", *, so: str = "", processors: int = 1) -> Finding:
+    """A finding of one number of which `word` is expected, whatever the lint would say of it."""
+    written = f"{{it:{form}}}" if form else "{it}"
+    it = slot("page-id", "it", of, word, f"It is {written}.", processors)
+    return Finding(id="page-id", page="page", sentence=it.statement, label=f"it: {written}", slots=(it,), so=so)
+
+
+def at(value: float, half: float = 0.0, **more: object) -> Effect:
+    """A number that is known to within `half`."""
+    return Effect(value, value - half, value + half, **more)
+
+
+def spoken(found: Found, run) -> str:
+    """What a page says of it, as plain text."""
+    return plain(shown.markdown(shown.said(found, run)))
+
+
+def plain(text: str) -> str:
+    """With signs and spaces as one types them."""
+    return words.plain(text).replace(words.NBSP, " ").replace(words.MINUS, "-")
 
 
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory) -> Judge:
+    """Of a run on a machine for which nanoseconds were expected."""
     folder = tmp_path_factory.mktemp("runs")
-    return Judge(load_run(make_run(folder, rounds=30, noise=0.002, seed=5)))
+    judge = Judge(load_run(make_run(folder, rounds=30, noise=0.002, seed=5)))
+    judge.clock = True
+    return judge
 
 
 # -- operands ------------------------------------------------------------------------------------------------
@@ -107,25 +137,41 @@ def test_a_word_has_one_region(word, in_ratios, ends):
 
 def test_the_regions_of_slower_faster_and_same_are_those_of_the_group():
     wide = 0.05
-    assert region(said(FREE.ratio, slower), wide) == (1.05, math.inf)
-    assert region(said(FREE.ratio, faster), wide) == (0, 0.95)
-    assert region(said(FREE.ratio, same), wide) == (0.95, 1.05)
-    assert region(said(FREE.ratio, cheapest), wide) == (0, 1.05)
+    assert region(said(FREE.ratio, slower).slots[0], wide) == (1.05, math.inf)
+    assert region(said(FREE.ratio, faster).slots[0], wide) == (0, 0.95)
+    assert region(said(FREE.ratio, same).slots[0], wide) == (0.95, 1.05)
+    assert region(said(FREE.ratio, cheapest).slots[0], wide) == (0, 1.05)
 
 
 def test_a_word_fits_its_quantity():
     with pytest.raises(ValueError, match="word for a ratio of times"):
         said(FREE.added, slower)
-    with pytest.raises(ValueError, match=r"pass its \.ratio or \.added"):
-        said(FREE, slower)
-    with pytest.raises(ValueError, match=r"is no word of the vocabulary, such as ac\.slower or ac\.under\(2\)"):
-        finding("zero-cost", "x", "It is slower.", FREE.ratio, under)
     with pytest.raises(ValueError, match="speaks of several cases"):
         said(FREE.ratio, none_of(slower))
+    with pytest.raises(ValueError, match="is empty"):
+        said(FREE.ratio, between(3, 2, why="turned"))
     with pytest.raises(ValueError, match="needs a reason"):
         between(1, 2, why="")
-    with pytest.raises(ValueError, match="end it with a full stop"):
-        finding("page", "page-id", "no sentence", FREE.ratio, slower)
+    with pytest.raises(ValueError, match="at least one border"):
+        FREE.added.expect()
+    with pytest.raises(LookupError, match="no pair is left"):
+        _ = DESIGNS.where(lambda one: False).ratio
+
+
+def test_what_is_expected_is_one_number_a_region_or_a_side():
+    given = (
+        FREE.added.expect(50, 150),
+        FREE.added.expect(4, 4),
+        FREE.added.expect(4),
+        FREE.added.expect(most=4, why="?"),
+    )
+    assert [(one.word.relation, one.word.least, one.word.most) for one in given] == [
+        ("between", 50, 150),
+        ("equal", 4, 4),
+        ("at least", 4, None),
+        ("at most", None, 4),
+    ]
+    assert given[3].word.why == "?" and DESIGNS.ratio.expect(1, 2, of="most").word.of == "most"
 
 
 # -- judged on runs ------------------------------------------------------------------------------------------
@@ -154,9 +200,10 @@ def test_a_word_fits_its_quantity():
 )
 def test_a_run_that_knows_the_truth_gives_the_outcome(judge, of, word, outcome, departs):
     result = judge(said(of, word))
-    assert result.outcome is outcome, result.weighed
+    (filled,) = result.slots
+    assert result.outcome is outcome, filled.weighed
     if of is not DESIGNS.ratio or departs:
-        assert departure(result.finding, result.weighed) == departs
+        assert departure(filled.slot, filled.weighed) == departs
 
 
 def test_time_and_what_adds_up_over_a_sample_are_for_one_unit(tmp_path):
@@ -177,26 +224,9 @@ def test_time_and_what_adds_up_over_a_sample_are_for_one_unit(tmp_path):
         (boxed.metric("cpu_ns", "spawns").each, 40),
         (boxed.metric("cpu_ns").ratio, 2),
     ):
-        assert judge(said(of, over(0.0))).weighed.effect == pytest.approx(value, rel=0.01)
+        assert judge(said(of)).slots[0].weighed.effect == pytest.approx(value, rel=0.01)
     shown_value, *ends = Reading(judge.run).values(boxed.time("spawns").named("a task")).row(0)[3:]
     assert shown_value == pytest.approx(30, rel=0.01) and ends[0] < shown_value < ends[1]
-
-
-def test_a_side_is_called_by_what_it_differs_in(tmp_path):
-    placed = pair("spawn-apis", "LocalSpawn", "LocalSpawn", "N=200", bench="TokioCt")
-    study = Study({placed.key: 3e4, placed.baseline: 1e4}, [(placed.key, placed.baseline, "")])
-    judge = Judge(load_run(make_run(tmp_path, None, others={"spawn-apis": study}, rounds=20, noise=0.002)))
-    assert "`LocalPool`" in shown.values(judge(said(placed.ratio, over(1.0))))
-
-
-def test_cases_are_called_by_their_bench_where_they_differ_in_it(tmp_path):
-    calls = [f"spawn_blocking/spawn_blocking/concurrency/{tasks}" for tasks in (1, 2)]
-    several = Pairs(tuple(pair("runtimes", "nio", "tokio", bench=bench) for bench in calls))
-    times = {key: 1e4 * (1 + n) for n, one in enumerate(several) for key in (one.key, one.baseline)}
-    study = Study(times, [(one.key, one.baseline, "") for one in several])
-    judge = Judge(load_run(make_run(tmp_path, None, others={"runtimes": study}, rounds=20, noise=0.002)))
-    for of in (several.ratio, several.time()):
-        assert all(f"`{bench}`" in shown.values(judge(said(of, all_of(over(0.1))))) for bench in calls)
 
 
 def test_ratios_of_two_programs_are_compared_though_they_share_no_round(tmp_path):
@@ -235,70 +265,34 @@ def test_a_ratio_of_two_programs_is_known_as_far_as_the_one_that_is_known_less()
     assert _apart(one, Effect(0.0, 0.0, 0.0)).missing == "one of its ratios is zero"
 
 
-def test_several_cases_need_intervals_that_hold_together(judge):
-    alone, among = judge(said(FREE.ratio, slower)), judge(said(DESIGNS.ratio, all_of(slower)))
-    one, other = alone.weighed, among.each[0]
-    assert one.case == other.case and one.effect == other.effect
-    wider = math.log(other.high / other.low) / math.log(one.high / one.low)
-    by_hand = quantile(one.row["freedom"], 1 - 0.05 / 3) / quantile(one.row["freedom"])
-    assert wider == pytest.approx(by_hand) and wider > 1.1
+def test_several_numbers_need_intervals_that_hold_together(judge):
+    """All cases of a slot, and all judged slots of a sentence; what is only shown has an interval of its own."""
+    alone = judge(said(FREE.ratio, slower)).slots[0].weighed
+    by_hand = {n: quantile(alone.row["freedom"], 1 - 0.05 / n) / quantile(alone.row["freedom"]) for n in (1, 3, 4)}
+
+    def wider(**slots) -> float:
+        sentence = f"{' '.join(f'{{{name}}}' for name in slots)}."
+        result = judge(finding("page", "id", sentence, sentence, slots))
+        one = next(each for filled in result.slots for each in filled.each if each.case == alone.case)
+        assert one.effect == alone.effect
+        return math.log(one.high / one.low) / math.log(alone.high / alone.low)
+
+    several, known = DESIGNS.ratio.expect(1.1, 9), CALLS.ratio.expect(0.5, 1.5)
+    assert wider(several=several) == pytest.approx(by_hand[3])
+    assert wider(several=several, known=known) == pytest.approx(by_hand[4])
+    assert wider(several=several, known=CALLS.ratio) == pytest.approx(by_hand[3])
+    assert wider(one=FREE.ratio, known=known, several=CALLS.added.expect(1, 2)) == pytest.approx(by_hand[1])
 
 
-def test_the_reverse_of_a_truth_turns_the_finding(tmp_path):
-    turned = Judge(load_run(make_run(tmp_path, REVERSED, rounds=30, noise=0.002, seed=5)))
-    result = turned(said(FREE.ratio, slower, because="So avoid it."))
-    text, sign = shown.markdown(result), shown.marked(result)[0]
-    assert result.outcome is NOT and sign == "✗" and "the reverse" in text and "avoid" not in text
-    assert "<details>" in shown.html(result) and "avoid" in shown.html(result)
-
-
-@pytest.mark.parametrize("options", [{"profile": "quick"}, {"controls": {OFF: 1.05, ON: 1.0}}])
-def test_a_run_or_a_group_that_is_no_evidence_shows_numbers_and_judges_nothing(tmp_path, options):
-    run = load_run(make_run(tmp_path, rounds=30, seed=5, **options))
-    result = Judge(run)(said(FREE.ratio, slower))
-    assert shown.marked(result)[0] == "·" and "Not judged" in shown.markdown(result)
-    assert words.number(result.weighed.effect, 0.05)[:3] in shown.markdown(result)
-    judged, doubt = banner(run, ["zero-cost", "ladder"])
-    assert not judged
-    assert doubt == "" if "profile" in options else "differs from" in doubt
-
-
-def test_what_a_run_lacks_is_said_to_be_not_measured(judge):
-    result = judge(said(pair("ladder", "frontier", "manual (best)", "live=3").ratio, slower))
-    assert result.outcome is Outcome.NOT_MEASURED and "does not hold `ladder`" in shown.markdown(result)
-
-
-def test_more_processors_than_the_machine_has_cannot_be_judged(judge):
-    result = judge(said(FREE.ratio, slower, processors=1000))
-    assert result.outcome is Outcome.NOT_MEASURABLE and "1000 processors" in shown.remark(result).replace(",", "")
-
-
-def test_one_case_without_a_value_leaves_all_of_undecided(judge):
-    both = Pairs((FREE, pair("ladder", "frontier", "manual (best)", "live=3")))
-    assert judge(said(both.ratio, all_of(slower))).outcome is UNDECIDED
-
-
-# -- the record, and how it is shown -------------------------------------------------------------------------
-
-
-def test_a_definition_survives_the_notebook_that_holds_it():
-    one = said(FREE.ratio, about(2), show=[FREE.added, CALLS.counted("instructions").added], because="So.")
-    assert msgspec.convert(json.loads(json.dumps(record(one))), Finding) == one
-
-
-def test_values_have_their_units_and_link_to_where_they_come_from(judge):
-    one = said(FREE.ratio, slower, show=[FREE.added, FREE.counted("instructions").added])
-    text = shown.markdown(judge(one)).replace(words.NBSP, " ")
-    assert "](#note-" in text and "ns](#note-" in text
-    assert " more a request" in text and "instructions more a request" in text
-    assert 'title="holds from 1.01' in shown.html(judge(one))
-
-
-def test_a_ratio_to_a_published_one_is_divided_wherever_it_is_shown(judge):
-    one = said(FREE.ratio, slower, show=[Pairs((FREE,)).of_published])
-    reported = judge(said(Pairs((FREE,)).of_published, less))
-    shown_one = judge(one).shown[0]
-    assert shown_one.value == reported.weighed.effect == pytest.approx(judge(one).weighed.effect / (90.724 / 24.548))
+def test_a_sentence_has_one_outcome(judge):
+    one = finding("page", "id", "{one} and {other}.", "{one}; {other}", TWO)
+    outcomes = [
+        judge(one, {"one": [at(free)], "other": [at(calls)]}).outcome for free, calls in ((85, 110), (85, 11), (8, 11))
+    ]
+    assert outcomes == [HOLDS, NOT, NOT]
+    assert judge(one, {"one": [at(85)], "other": [at(80, 10)]}).outcome is UNDECIDED
+    assert judge(one, {"one": [at(8)], "other": [at(80, 10)]}).outcome is NOT, "which one number is enough for"
+    assert judge(said(FREE.added)).outcome is None, "nothing is expected"
 
 
 def test_what_is_more_added_is_the_difference_of_what_both_rows_say(judge):
@@ -314,7 +308,7 @@ def test_every_value_of_a_unit_of_work_is_divided_by_its_number(judge):
     counted = run.counts("zero-cost").filter(counter="instructions", parameter=OFF)
     whole = dict(counted.select("variant", "value").rows())
     result = judge(said(FREE.counted("instructions").added, more))
-    assert result.weighed.effect == pytest.approx((whole["nonbox"] - whole["manual"]) / REQUESTS)
+    assert result.slots[0].weighed.effect == pytest.approx((whole["nonbox"] - whole["manual"]) / REQUESTS)
     counts = Reading(run).counts
     assert (counts["each"] * counts["units"] - counts["value"]).abs().max() < 1e-6 and counts["units"].max() == 256
 
@@ -366,22 +360,9 @@ def test_a_break_even_lies_between_measured_loads_and_knows_that_what_is_added_g
         Pairs(pairs_.each[:1]).break_even(0.05)
 
 
-@pytest.mark.parametrize("of", [all_of(slower), most_of(slower), none_of(faster)])
-def test_one_refused_case_leaves_a_group_open_unless_the_others_decide(judge, of):
-    one = said(DESIGNS.ratio, of, because="So avoid them.")
-    effects = judge.effects(one.main)
-    for refused in range(len(effects)):
-        doubted = [replace(each, doubt="made up") if at == refused else each for at, each in enumerate(effects)]
-        result = judge(one, doubted)
-        decided = of.of == "most"
-        assert result.outcome is (HOLDS if decided else UNDECIDED)
-        assert shown.marked(result)[0] == ("✓" if decided else "·")
-        assert ("avoid" in shown.markdown(result)) == decided and ("made up" in shown.markdown(result)) != decided
-
-
 def test_equal_counts_are_neither_more_nor_less(judge):
     one, equal = said(FREE.counted("read").added, more), said(FREE.counted("read").ratio, less)
-    assert judge(one).weighed.effect == 0 and judge(one).outcome is judge(equal).outcome is NOT
+    assert judge(one).slots[0].weighed.effect == 0 and judge(one).outcome is judge(equal).outcome is NOT
 
 
 def test_counts_of_two_pairs_are_compared_as_times_are(judge):
@@ -393,25 +374,450 @@ def test_counts_of_two_pairs_are_compared_as_times_are(judge):
     assert judge.effects(ratio_of_ratios(one, none))[0].missing == "it divides by a count of zero"
 
 
-def test_what_a_finding_cannot_be_is_refused():
-    with pytest.raises(ValueError, match="one by one"):
-        said(FREE.ratio, slower, show=[DESIGNS.ratio])
-    with pytest.raises(ValueError, match="is empty"):
-        said(FREE.ratio, between(3, 2, why="turned"))
-    with pytest.raises(LookupError, match="no pair is left"):
-        _ = DESIGNS.where(lambda one: False).ratio
+def test_a_ratio_is_divided_by_the_published_one(judge):
+    by_run, by_both = (
+        judge(said(of, less)).slots[0].weighed.effect for of in (FREE.ratio, Pairs((FREE,)).of_published)
+    )
+    assert by_both == pytest.approx(by_run / (90.724 / 24.548)) and FREE.published == pytest.approx(90.724 / 24.548)
+
+
+@pytest.mark.parametrize("of", [all_of(slower), most_of(slower), none_of(faster)])
+def test_one_refused_case_leaves_a_group_open_unless_the_others_decide(judge, of):
+    one = said(DESIGNS.ratio, of, so="So avoid them.")
+    effects = judge.effects(one.slots[0].main)
+    for refused in range(len(effects)):
+        doubted = [replace(each, doubt="made up") if at == refused else each for at, each in enumerate(effects)]
+        result, decided = judge(one, {"it": doubted}), of.of == "most"
+        said_of_it, text = shown.said(result, judge.run), spoken(result, judge.run)
+        assert result.outcome is (HOLDS if decided else UNDECIDED) and said_of_it.mark == ("✓" if decided else "·")
+        assert ("avoid" in text) == said_of_it.asserted == decided and ("made up" in text) != decided
 
 
 def test_a_typical_and_an_undisturbed_machine_that_contradict_each_other_leave_it_undecided(judge):
     one = said(FREE.ratio, over(2.0))
 
-    def at(*undisturbed: float):
-        return judge(one, [Effect(2.5, 2.4, 2.6, freedom=9.0, undisturbed=undisturbed)])
+    def found(*undisturbed: float) -> Found:
+        return judge(one, {"it": [Effect(2.5, 2.4, 2.6, freedom=9.0, undisturbed=undisturbed)]})
 
-    assert at(2.45, 2.35, 2.55).outcome is at(2.0, 1.9, 2.1).outcome is HOLDS, "nor does one that is undecided"
-    against = at(1.8, 1.7, 1.9)
-    assert against.outcome is UNDECIDED and against.weighed.sittings is None
-    assert "on a typical machine it holds, on an undisturbed one it does not." in shown.markdown(against)
+    assert found(2.45, 2.35, 2.55).outcome is found(2.0, 1.9, 2.1).outcome is HOLDS, "nor does one that is undecided"
+    against = found(1.8, 1.7, 1.9)
+    assert against.outcome is UNDECIDED and shown.said(against, judge.run).mark == "?", "however well it is known"
+    assert "on a typical machine it holds, on an undisturbed one it does not" in spoken(against, judge.run)
+
+
+def test_nanoseconds_are_judged_on_kinds_of_machine_that_are_committed(tmp_path):
+    """Ratios, counts and break-evens are everywhere."""
+    info = msgspec.to_builtins(
+        dict(zip(("cpu", "architecture", "logical_cores", "caches"), machines()[-1].kind, strict=True))
+    )
+    known = {f"machine.{name}": value for name, value in info.items()}
+    assert Judge(load_run(make_run(tmp_path / "known", {}, rounds=2, changes=known))).clock
+    elsewhere = Judge(load_run(make_run(tmp_path, rounds=2)))
+    assert not elsewhere.clock
+    loads = pairs("zero-cost", variant="nonbox", baseline="manual", only=["nonbox"]).where(
+        lambda one: OFF in one.key[2]
+    )
+    for of, judged in (
+        (FREE.added, False),
+        (FREE.time(), False),
+        (FREE.metric("cpu_ns").each, False),
+        (FREE.ratio, True),
+        (FREE.counted("instructions").added, True),
+        ((Pairs((FREE,)) + loads).break_even(0.05), True),
+    ):
+        found = elsewhere(said(of, under(1000)), {"it": [at(2)]})
+        assert found.slots[0].judged == judged and (found.outcome is HOLDS if judged else found.outcome is None)
+
+
+# -- the marks, and what goes with them ----------------------------------------------------------------------
+
+TWO = {"one": FREE.added.expect(50, 150), "other": CALLS.added.expect(80, 250)}
+ADDED = finding(
+    "page",
+    "id",
+    "Async adds {one}, and {other} with calls.",
+    "what async adds: {one}; with calls: {other}",
+    TWO,
+    so="So {one}.",
+)
+SENTENCE = "Async adds 85 ns, and 110 ns with calls."
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "mark", "text"),
+    [
+        (at(85, 5), at(110, 5), "✓", f"✓ {SENTENCE} [80, 90]; [105, 115]"),
+        (
+            at(15, 5),
+            at(110, 5),
+            "≠",
+            "≠ What async adds: 15 ns; with calls: 110 ns [10, 20]; [105, 115]; expected 50 to 150 ns and 80 to 250 ns",
+        ),
+        (at(-15, 5), at(110, 5), "≠", "≠ What async adds: -15 ns; with calls: 110 ns"),
+        (
+            at(52, 13),
+            at(110, 5),
+            "≈",
+            "≈ What async adds: 52 ns; with calls: 110 ns [40, 60]; [105, 115]; at the border of what was expected, 50",
+        ),
+        (
+            at(52, 14),
+            at(110, 5),
+            "?",
+            "? What async adds: 52 ns; with calls: 110 ns [40, 70]; [105, 115]; expected 50 to 150 ns",
+        ),
+        (at(52, 14, base=1400.0), at(110, 5), "≈", "≈ What async adds: 52 ns"),
+        (at(52, 13), at(82, 40), "?", "? What async adds: 52 ns"),
+        (at(85, 5), Effect(missing="it failed"), "·", "· What async adds: 85 ns [80, 90]"),
+        (at(15, 5), Effect(missing="it failed"), "·", "· What async adds: 15 ns"),
+        (
+            at(85, 5),
+            at(110, 5, doubt="made up"),
+            "·",
+            "· What async adds: 85 ns; with calls: 110 ns [80, 90]; [105, 115]; no evidence in this run: made up",
+        ),
+        (Effect(missing="it failed"), Effect(missing="it failed"), ABSENT, f"{ABSENT} it failed"),
+    ],
+)
+def test_a_mark_says_how_the_numbers_are(judge, one, other, mark, text):
+    found = judge(ADDED, {"one": [one], "other": [other]})
+    said_of_it, whole = shown.said(found, judge.run), spoken(found, judge.run)
+    assert said_of_it.mark == mark and whole.startswith(text)
+    assert said_of_it.asserted == ("Async adds" in whole) == ("So 85 ns." in whole) == (mark == "✓")
+    assert said_of_it.absent == (mark == ABSENT)
+
+
+@pytest.mark.parametrize(("half", "mark"), [(0.05, "≈"), (0.26, "?")])
+def test_a_ratio_at_the_border_is_of_use_if_it_is_known_to_a_quarter_of_its_effect(judge, half, mark):
+    """On the scale of logarithms: of 2 times, to a factor of 1.19."""
+    found = judge(said(FREE.ratio, over(2.01)), {"it": [Effect(2.0, 2 * math.exp(-half), 2 * math.exp(half))]})
+    assert shown.said(found, judge.run).mark == mark
+
+
+def test_a_border_that_was_written_after_the_run_is_fitted(judge):
+    found = judge(ADDED, {"one": [at(85, 5)], "other": [at(110, 5)]})
+    fitted, text = (of(replace(found, tested=False), judge.run) for of in (shown.said, spoken))
+    assert (fitted.mark, fitted.asserted) == (FITTED, True)
+    assert text.startswith(f"{SENTENCE} fitted; [80, 90]") and text.endswith("So 85 ns.")
+    against = judge(ADDED, {"one": [at(15, 5)], "other": [at(110, 5)]})
+    assert shown.said(replace(against, tested=False), judge.run).mark == "≠"
+
+
+def test_what_is_not_judged_is_a_sentence_without_advice(judge):
+    found = judge(said(FREE.added, so="So."), {"it": [at(85, 5)]})
+    assert spoken(found, judge.run).startswith("· It is 85 ns. [80, 90]") and not shown.said(found, judge.run).so
+    doubted = judge(said(FREE.added), {"it": [at(85, 5, doubt="made up")]})
+    assert spoken(doubted, judge.run).startswith("· It: 85 ns [80, 90]; no evidence in this run: made up")
+
+
+def test_a_number_that_is_shown_elsewhere_has_the_sign_that_the_sentence_says(judge):
+    """Where nanoseconds are not judged: on the other side of no effect, it has the label."""
+    elsewhere = Judge(judge.run)
+    two = {"one": FREE.added.expect(50, 150), "other": CALLS.ratio.expect(1.1, 1.3)}
+    both = finding("page", "id", "It adds {one}, and {other:%}.", "added: {one}; {other:%}", two, so="So.")
+
+    def text(one: Effect, **other: list[Effect]) -> str:
+        return spoken(
+            elsewhere(
+                both if other else said(FREE.added, between(50, 150, why="so")), {"it": [one], "one": [one], **other}
+            ),
+            judge.run,
+        )
+
+    assert text(at(500, 5)).startswith("· It is 500 ns.")
+    assert text(at(-85, 5)).startswith("· It: -85 ns") and text(at(-2, 5)).startswith("· It: -7.0 to +3.0 ns")
+    assert text(at(500, 5), other=[at(1.2, 0.01)]).startswith("✓ It adds 500 ns, and 20 %.")
+    against = text(at(-85, 5), other=[at(1.2, 0.01)])
+    assert against.startswith("· Added: -85 ns; 20 %") and "So." not in against
+    below = elsewhere(said(FREE.added, less), {"it": [at(5, 1)]})
+    assert not shown.said(below, judge.run).asserted
+
+
+def test_more_processors_than_the_machine_has_cannot_be_judged(judge):
+    for of, word in ((FREE.ratio, slower), (FREE.added, Word(SHOWN))):
+        text = spoken(judge(said(of, word, so="So.", processors=1000)), judge.run)
+        assert text.startswith(f"{ABSENT} It: ") and "about 1,000 processors" in text and "So." not in text
+
+
+def test_a_run_that_is_no_evidence_shows_numbers_and_judges_nothing(tmp_path):
+    run = load_run(make_run(tmp_path, rounds=30, seed=5, profile="quick"))
+    found = Judge(run)(said(FREE.ratio, slower, so="So."))
+    rough, text = shown.said(found, run), spoken(found, run)
+    assert (rough.mark, rough.so, rough.asserted) == ("", "", False) and text.startswith("It: 3.6 times")
+    assert not any(word in text for word in ("[", "expected", "not measured", "no evidence"))
+    table = shown.table([rough])
+    assert "<td>it</td>" in table and "3.6" in table and all(f">{machine.name}<" in table for machine in machines())
+
+
+def test_a_group_that_is_refused_shows_its_numbers_with_the_reason(tmp_path):
+    run = load_run(make_run(tmp_path, rounds=30, seed=5, controls={OFF: 1.05, ON: 1.0}))
+    text = spoken(Judge(run)(said(FREE.ratio, slower)), run)
+    assert text.startswith("· It: 3.6 times") and "no evidence in this run" in text
+    judged, doubt = banner(run, ["zero-cost", "ladder"])
+    assert not judged and "differs from" in doubt
+
+
+def test_a_case_that_was_not_measured_is_no_number_at_a_border(judge):
+    lacks = Pairs((FREE, pair("ladder", "frontier", "manual (best)", "live=3")))
+    found = judge(said(lacks.ratio, all_of(slower)))
+    assert found.outcome is UNDECIDED and shown.said(found, judge.run).mark == "·"
+    assert "1 of 2 were not measured: this run does not hold ladder" in spoken(found, judge.run)
+
+
+def test_the_figure_of_a_document_is_said_beside_a_number_and_not_alone(judge):
+    slots = {"here": FREE.ratio.expect(1.8, 5), "reported": FREE.reported}
+    one = finding(
+        "page", "id", "It takes {here}; reported were {reported}.", "time: {here}; reported: {reported}", slots
+    )
+    assert spoken(judge(one, {"here": [at(2.4, 0.01)]}), judge.run).startswith(
+        "✓ It takes 2.4 times; reported were 3.7 times. [2.390, 2.410]"
+    )
+    alone = shown.said(judge(one, {"here": [Effect(missing="it failed")]}), judge.run)
+    assert alone.mark == ABSENT and alone.absent
+
+
+def test_what_was_not_measured_is_listed_with_the_command_that_measures_it(judge):
+    lacks = shown.said(judge(said(pair("ladder", "frontier", "manual (best)", "live=3").ratio, slower)), judge.run)
+    (folded,) = (text for text in shown.footnotes([lacks]) if "absent" in text)
+    assert lacks.absent and "Not in this run: it" in folded and "make report STUDIES=ladder" in folded
+
+
+# -- numbers as text -----------------------------------------------------------------------------------------
+
+ONE_SIDE, AROUND = between(50, 150, why="so"), between(-150, 150, why="so")
+
+
+@pytest.mark.parametrize(
+    ("of", "word", "form", "effects", "text"),
+    [
+        (FREE.added, ONE_SIDE, "", [at(86, 2)], "86 ns"),
+        (FREE.added, ONE_SIDE, "+", [at(86, 2)], "+86 ns"),
+        (FREE.added, ONE_SIDE, "", [at(-86, 2)], "-86 ns"),
+        (FREE.added, ONE_SIDE, "", [at(2, 5)], "-3.0 to +7.0 ns"),
+        (FREE.added, AROUND, "", [at(39, 84)], "nothing measurable (-45 to +123 ns)"),
+        (FREE.added, AROUND, "", [at(39, 884)], "-845 to +923 ns"),
+        (FREE.added, AROUND, "", [at(86, 2)], "+86 ns"),
+        (FREE.added, ANY, "", [at(39, 84)], "-45 to +123 ns"),
+        (FREE.time(), ANY, "", [at(1234, 84)], "1.2 µs"),
+        (FREE.ratio, over(1.1), "", [at(2.44, 0.1)], "2.4 times"),
+        (FREE.ratio, over(1.1), "%", [at(1.11, 0.01)], "11 %"),
+        (FREE.ratio, over(1.1), "%", [at(0.89, 0.01)], "-11 %"),
+        (FREE.ratio, under(0.9), "of", [at(0.55, 0.01)], "55 %"),
+        (FREE.ratio, between(0.8, 1.3, why="so"), "%", [at(1.05, 0.1)], "nothing measurable (-5 to +15 %)"),
+        (DESIGNS.ratio, over(1.1), "", [at(2.4), at(2.0), at(2.2)], "2.0 to 2.4 times"),
+        (DESIGNS.ratio, between(0.8, 1.3, why="so"), "%", [at(0.97), at(1.16), at(1)], "-3 to +16 %"),
+        (DESIGNS.ratio, between(0.8, 1.3, why="so"), "", [at(0.9), at(1.1), at(1)], "0.90 to 1.1 times"),
+        (FREE.ratio, slower, "", [at(0.9, 0.01)], "0.90 times"),
+        (DESIGNS.added, over(1), "", [at(1200), at(900), at(3000)], "0.9 to 3.0 µs"),
+        (DESIGNS.ratio, most_of(over(2)), "", [at(2.5), at(2.1), at(1.2)], "2 of 3"),
+        (FREE.counted("read").ratio, exactly(1), "", [at(1)], "equally many"),
+        (FREE.counted("read").ratio, exactly(1), "", [at(2)], "2.0 times"),
+        (FREE.counted("allocated_bytes").each, ANY, "", [at(1235)], "1.2 kB"),
+        (FREE.reported, ANY, "", [], "3.7 times"),
+    ],
+)
+def test_a_number_is_said_in_its_form(judge, of, word, form, effects, text):
+    found = shown.said(judge(said(of, word, form), {"it": effects}), judge.run)
+    assert plain(found.texts["it"]) == text
+
+
+@pytest.mark.parametrize(
+    ("of", "word", "form", "text"),
+    [
+        (FREE.added, ONE_SIDE, "", "50 to 150 ns"),
+        (FREE.added, AROUND, "", "-150 to +150 ns"),
+        (FREE.time(), under(5000), "", "at most 5.0 µs"),
+        (FREE.ratio, between(1.06, 1.2, why="so"), "%", "6 to 20 %"),
+        (FREE.ratio, between(0.8, 1.3, why="so"), "", "0.80 to 1.3 times"),
+        (FREE.counted("read").added, exactly(4), "", "4.0"),
+        (FREE.ratio, slower, "", "slower"),
+    ],
+)
+def test_what_was_expected_is_said_in_the_same_form(judge, of, word, form, text):
+    assert plain(shown.said(judge(said(of, word, form)), judge.run).expected) == text
+
+
+def test_the_other_machines_stand_behind_with_what_is_not_as_expected_there(judge, monkeypatch):
+    first, *_, last = (machine.name for machine in machines())
+    hashes = hashes_of([ADDED])
+
+    def row(name: str, value: float, outcome: str) -> dict:
+        ends = dict.fromkeys(("value", "low", "high", "least", "greatest"), value)
+        return ends | {"hash": hashes["page-id", name], "true": None, "outcome": outcome}
+
+    series = {
+        machines()[0].series: {
+            ("page-id", "one"): row("one", 79, "holds"),
+            ("page-id", "other"): row("other", 185, "holds"),
+        },
+        machines()[-1].series: {("page-id", "one"): row("one", 400, "does not hold")},
+    }
+    monkeypatch.setattr(shown, "said_by", lambda kind, one: series[one])
+    found = judge(ADDED, {"one": [at(85, 5)], "other": [at(110, 5)]})
+    assert spoken(found, judge.run).split("\n")[0].endswith(f" · {first}: 79 and 185 ns · {last}: ≠ 400 ns")
+    assert shown.said(found, judge.run).elsewhere == {first: "✓"}, "what is not measured in full decides nothing"
+    series[machines()[-1].series]["page-id", "one"]["hash"] = "defined otherwise"
+    assert spoken(found, judge.run).split("\n")[0].endswith(f"{last}: not measured")
+
+
+def test_numbers_link_to_the_comparisons_that_they_are_of(judge):
+    one, added = said(FREE.ratio, slower, so="So it is {it}."), said(more_added(CALLS, FREE))
+    html = shown.html(shown.said(judge(one), judge.run))
+    assert html.count('href="#note-') == 2 and 'title="expected: slower"' in html and 'id="finding-page-id"' in html
+    assert "note-" not in shown.html(shown.said(judge(added), judge.run)), "it is in no row"
+
+
+# -- what a page says besides --------------------------------------------------------------------------------
+
+
+def test_a_cause_is_confirmed_refuted_or_open_on_each_machine(judge, monkeypatch):
+    texts: list[str] = []
+    monkeypatch.setattr(reading, "say", texts.append)
+    page, one = Reading(judge.run), shown.said(judge(ADDED, {"one": [at(85, 5)], "other": [at(110, 5)]}), judge.run)
+    here = reading.short(judge.run.info.machine)
+
+    def why(*marks: str, **elsewhere: str) -> str:
+        page.why(*(msgspec.structs.replace(one, mark=mark, elsewhere=elsewhere) for mark in marks))
+        return texts.pop() if texts else ""
+
+    assert why("✓", FITTED) == f"**Confirmed on the {here}.**" and why("≠") == f"**Refuted on the {here}.**"
+    assert why("✓", "≠") == f"**Open on the {here}.**" and not why("·", "≈")
+    assert why("✓", EPYC="≠", Xeon="✓") == f"**Confirmed on the {here} and Xeon, refuted on the EPYC.**"
+    assert why("✓", **{here: "≠"}) == f"**Confirmed on the {here} here, refuted on the {here}.**"
+
+
+def test_a_page_of_another_machine_begins_with_how_fast_it_is(judge, monkeypatch):
+    one = said(FREE.turned.time())
+    ((_, hash),) = hashes_of([one]).items()
+    ends = dict.fromkeys(("value", "low", "high", "least", "greatest"), 50.0)
+    row = {("page-id", "it"): ends | {"hash": hash, "true": None, "outcome": SHOWN}}
+    monkeypatch.setattr(shown, "said_by", lambda kind, series: row)
+    lines = [shown.markdown(shown.yardstick(judge(one, {"it": [at(ns, 1)]}), judge.run)) for ns in (110, 25)]
+    name = machines()[0].name
+    assert f"2.2 times as slow as the committed {name}: it takes 110 ns, there 50 ns" in plain(lines[0])
+    assert "2.0 times as fast as" in lines[1]
+    monkeypatch.setattr(shown, "kind", lambda machine: machines()[0].kind)
+    assert not shown.markdown(shown.yardstick(judge(one), judge.run)), "one of a kind that is committed"
+
+
+def test_what_is_added_stands_on_top_of_what_it_is_added_to(judge):
+    (row,) = (
+        Reading(judge.run)
+        .on_top({"empty": FREE, "not in the run": pair("ladder", "frontier", "manual (best)", "live=3")})
+        .rows(named=True)
+    )
+    assert row["row"] == "empty" and row["base"] == pytest.approx(26_000 / REQUESTS, rel=0.02)
+    assert plain(row["strong"]).startswith("+2") and "3.6 times as long" in plain(row["plain"])
+
+
+# -- what is wrong with a definition -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"sentence": "It adds {it}"}, "is no sentence; end it with a full stop"),
+        ({"sentence": "Async costs more."}, "the sentence has no number"),
+        ({"sentence": "It adds {that}.", "label": "added: {that}"}, "no slot 'that' is given"),
+        ({"note": "beside {that}"}, "no slot 'that' is given"),
+        ({"more": FREE.time()}, "the slot 'more' is in none of its texts"),
+        ({"more": FREE.time().expect(1, 9), "note": "of {more}"}, "the slot 'more' is judged and not in the sentence"),
+        ({"label": "what async adds"}, "the label lacks the slot 'it'"),
+        ({"sentence": f"It adds {{it}} {'so ' * 23}."}, "the sentence has 27 words; at most 25"),
+        ({"sentence": "It adds {it}, or 5 ns."}, "the sentence has '5 ns' typed into it; make it a slot"),
+        ({"so": "So it is twice, or 2.5 times."}, "the so has '5 times' typed into it"),
+        ({"note": "of which 3 % is chance"}, "the note has '3 %' typed into it"),
+        ({"sentence": "In `nonbox` it adds {it}."}, "the sentence: `nonbox` is a key of the data; write its name"),
+        ({"so": "So with `syscalls=off`."}, "the so: `syscalls=off` is a key of the data"),
+        (
+            {"sentence": "The leanest async server adds {it}."},
+            "'the leanest async server' is called 'the leanest server of",
+        ),
+        ({"it": FREE.added.expect(50)}, "a side of it is open; close it, or say why="),
+        ({"it": ratio_of_ratios(CALLS, FREE)}, "a ratio of ratios stands alone; show both ratios beside it"),
+        ({"it": FREE}, r"it= is which number of the Pair\? Pass its \.ratio or \.added"),
+    ],
+)
+def test_what_a_program_can_see_to_be_wrong_is_refused(given, message):
+    texts = {name: text for name, text in given.items() if isinstance(text, str)}
+    slots = {"it": FREE.added.expect(50, 150)} | {name: of for name, of in given.items() if name not in texts}
+    texts = {"sentence": "It adds {it}.", "label": "added: {it}"} | texts
+    with pytest.raises(ValueError, match=f"finding page-id: .*{message}"):
+        finding("page", "id", texts.pop("sentence"), texts.pop("label"), slots, **texts)
+
+
+def test_what_is_no_result_may_be_typed():
+    so = "So with 16 KiB, on 1,000 connections, in 2022: [see](../ladder/analysis.ipynb)."
+    assert finding("page", "id", "It adds {it} to 10 tasks.", "added: {it}", {"it": FREE.added.expect(50, 150)}, so=so)
+    assert finding("page", "id", "It adds {it}.", "added: {it}", {"it": FREE.added.expect(50, why="no bound is known")})
+    ratios = {"both": ratio_of_ratios(CALLS, FREE), "one": FREE.ratio, "other": CALLS.ratio}
+    assert finding("page", "id", "It is {both}.", "both: {both}", ratios, note="of {one} and {other}")
+
+
+ROWS = [
+    {"low": 35.0, "high": 45.0, "least": 40.0, "greatest": 40.0},
+    {"low": 70.0, "high": 90.0, "least": 80.0, "greatest": 80.0},
+    {"low": None, "high": None, "least": None, "greatest": None},
+]
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "loose"),
+    [
+        (20, 160, []),
+        (19.9, 160, [19.9]),
+        (20, 160.1, [160.1]),
+        (-180, 180, []),
+        (-180.1, 180, [-180.1]),
+        (-10, 180.1, [180.1]),
+        (0, 180.1, [180.1]),
+    ],
+)
+def test_a_border_is_as_tight_as_what_was_measured(least, most, loose):
+    """An outer one at most twice as far as the farthest number, an inner one half as far as the nearest; around no
+    effect twice as far as the farthest end.
+    """
+    judged = said(FREE.added, replace(between(least, most, why="so"), why="")).slots[0]
+    assert lint.loose(judged, ROWS) == loose and not lint.loose(judged, ROWS[2:])
+    assert not lint.loose(replace(judged, why="measured on two machines alone"), ROWS)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "loose"),
+    [
+        (1.5, 7, []),
+        (1.45, 7.1, [1.45, 7.1]),
+        (1 / 7, 1 / 1.5, []),
+        (1 / 7.1, 1 / 1.45, [1 / 7.1, 1 / 1.45]),
+        (0.15, 7.6, [7.6]),
+    ],
+)
+def test_how_loose_a_border_is_of_a_ratio_is_how_much_more_the_slower_side_takes(least, most, loose):
+    rows = [
+        {"low": 1.9, "high": 2.1, "least": 2.0, "greatest": 2.0},
+        {"low": 3.9, "high": 4.2, "least": 4.0, "greatest": 4.0},
+    ]
+    rows = rows if most > 1 else [{name: 1 / value for name, value in row.items()} for row in rows]
+    judged = said(FREE.ratio, replace(between(least, most, why="so"), why="")).slots[0]
+    assert lint.loose(judged, rows) == loose
+
+
+def test_around_no_effect_a_border_is_never_below_what_counts_as_a_difference():
+    near = [{"low": 0.999, "high": 1.001, "least": 1.0, "greatest": 1.0}]
+    assert [lint.loose(said(FREE.ratio, Word("between", 0.99, most)).slots[0], near) for most in (1.019, 1.021)] == [
+        [],
+        [1.021],
+    ]
+    several = [near[0] | {"greatest": 1.2}]
+    assert not lint.loose(said(DESIGNS.ratio, Word("between", 0.99, 1.39)).slots[0], several), "of another case"
+
+
+# -- the record ----------------------------------------------------------------------------------------------
+
+
+def test_a_definition_survives_the_notebook_that_holds_it():
+    for one in (ADDED, said(FREE.reported), before_slots("page", "id", "So.", FREE.ratio, about(2), show=[FREE.added])):
+        assert msgspec.convert(json.loads(json.dumps(record(one))), Finding) == one
 
 
 def test_a_definition_is_what_is_judged_and_not_how_it_is_said():
@@ -419,14 +825,13 @@ def test_a_definition_is_what_is_judged_and_not_how_it_is_said():
     with_a_further_study = {**limits, ("dummy", FREE.key, FREE.baseline): 0.5}
 
     def hash_of(one: Finding, limits=limits) -> object:
-        return row_of(one, limits)["hash"]
+        return row_of(one.slots[0], limits)["hash"]
 
     one = said(FREE.ratio, under(2))
-    also = finding("other", "other-id", "In other words.", FREE.ratio.named("as such"), under(2.0), because="So.")
+    also = before_slots("other", "id", "In other words.", FREE.ratio.named("as such"), under(2.0), because="So.")
     assert hash_of(one) == hash_of(also) == hash_of(one, with_a_further_study)
-    assert row_of(one, limits)["sentence"] != row_of(also, limits)["sentence"]
-    read_again = msgspec.convert(record(one), Finding)
-    assert hash_of(one) == hash_of(read_again)
+    assert row_of(one.slots[0], limits)["sentence"] != row_of(also.slots[0], limits)["sentence"]
+    assert hash_of(one) == hash_of(msgspec.convert(record(one), Finding))
     others = [
         said(FREE.ratio, under(2.01)),
         said(FREE.ratio, over(2)),
@@ -436,13 +841,63 @@ def test_a_definition_is_what_is_judged_and_not_how_it_is_said():
         said(FREE.ratio, under(2), processors=2),
         said(DESIGNS.ratio, under(2)),
         said(DESIGNS.ratio, most_of(under(2))),
+        said(FREE.ratio),
+        said(FREE.reported),
     ]
     stricter = {pair: limit / 2 for pair, limit in limits.items()}
     assert len({hash_of(one), hash_of(one, stricter), *map(hash_of, others)}) == len(others) + 2
 
 
-def test_a_finding_that_is_newer_than_a_run_that_tests_others_says_so(judge):
-    found = judge(said(FREE.ratio, over(1)))
-    assert "after this run" not in shown.markdown(found)
-    assert "after this run" in shown.markdown(replace(found, tested=False))
-    assert "after this run" in shown.html(replace(found, tested=False))
+def test_what_holds_together_with_a_number_is_a_part_of_its_definition():
+    """A slot alone is defined as a finding was before slots; what is only shown beside it changes nothing."""
+    expected, calls = FREE.added.expect(50, 150), CALLS.added
+
+    def hash_of(sentence: str, **slots: Quantity | Expected) -> str:
+        one = finding("page", "id", sentence, f"{' '.join(f'{{{name}}}' for name in slots)}", {"one": expected} | slots)
+        return hashes_of([one])["page-id", "one"]
+
+    before = before_slots("page", "id", "It is so.", FREE.added, between(50, 150, why="so"))
+    alone = hash_of("{one}.", one=expected)
+    assert alone == hashes_of([before])["page-id", ""] == hash_of("It adds {one}.", one=expected)
+    assert alone == hash_of("{one} and {other}.", one=expected, other=calls)
+    judged = [calls.expect(80, 250), DESIGNS.added.expect(80, 900)]
+    together = {hash_of("{one} and {other}.", one=expected, other=other) for other in judged}
+    assert len({alone, *together}) == 3
+
+
+# -- findings as they were before slots ----------------------------------------------------------------------
+
+
+def test_a_finding_without_slots_is_judged_and_shown(judge):
+    one = before_slots("page", "id", "It is slower.", FREE.ratio, slower, show=[FREE.added], because="So avoid it.")
+
+    def text(effect: Effect, tested: bool = True, judge: Judge = judge) -> str:
+        return plain(shown.markdown(said_before(replace(judge(one, {"": [effect]}), tested=tested), judge.run)))
+
+    assert text(at(3.6, 0.1)).startswith("✓ It is slower. 3.6") and "more a request" in text(at(3.6, 0.1))
+    assert "fitted" in text(at(3.6, 0.1), tested=False)
+    for effect, begins in (
+        (at(0.5, 0.1), "≠ Does not hold here: It is slower."),
+        (at(1.0, 0.1), "? Undecided here: It is slower."),
+        (at(3.6, 0.1, doubt="made up"), "· Not judged: It is slower."),
+        (Effect(missing="it failed"), f"{ABSENT} Not measured: It is slower."),
+    ):
+        assert text(effect).startswith(begins) and "avoid" not in text(effect)
+    assert "avoid" in text(at(3.6, 0.1)) and "the reverse" in text(at(0.5, 0.1))
+
+
+def test_nanoseconds_of_a_finding_without_slots_are_judged_everywhere(judge):
+    one = before_slots("page", "id", "It is so.", FREE.added, under(90))
+    assert Judge(judge.run)(one, {"": [at(80, 1)]}).outcome is HOLDS
+
+
+def test_what_a_finding_without_slots_cannot_be_is_refused():
+    for given, message in (
+        (("It is so.", FREE, slower), r"pass its \.ratio or \.added"),
+        (("It is so.", FREE.ratio, under), r"is no word of the vocabulary, such as ac\.slower or ac\.under\(2\)"),
+        (("no sentence", FREE.ratio, slower), "end it with a full stop"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            before_slots("page", "id", *given)
+    with pytest.raises(ValueError, match="one by one"):
+        before_slots("page", "id", "It is so.", FREE.ratio, slower, show=[DESIGNS.ratio])
