@@ -16,8 +16,9 @@ from async_cost.findings import lint
 from async_cost.findings.adapter import before_slots
 from async_cost.findings.committed import machines
 from async_cost.findings.definitions import hashes_of, limits_of_today, row_of
-from async_cost.findings.finding import SHOWN, Finding, Found, Judge, finding, record, slot
+from async_cost.findings.finding import Found, Judge, finding, slot
 from async_cost.findings.operands import Expected, Pair, Pairs, Quantity, more_added, pair, pairs, ratio_of_ratios
+from async_cost.findings.record import SHOWN, Finding, record
 from async_cost.findings.vocabulary import Word, bounds
 from async_cost.report import finding as shown
 from async_cost.report import reading

@@ -23,8 +23,9 @@ from async_cost import words
 from async_cost.findings import lint
 from async_cost.findings.committed import definitions, judged
 from async_cost.findings.definitions import newer
-from async_cost.findings.finding import Finding, Found, Judge, Slot, recorded
+from async_cost.findings.finding import Found, Judge
 from async_cost.findings.lint import SLOT, slots_of
+from async_cost.findings.record import Finding, Slot, recorded
 from async_cost.paths import reports_root, repository_root, runs_root
 from async_cost.report import finding as shown
 from async_cost.report import markup

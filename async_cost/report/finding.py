@@ -37,7 +37,7 @@ DECIDED = ("✓", FITTED, "≠")
 #: What each says.
 MEANS = {
     "✓": "as expected",
-    FITTED: "as expected, by a border that was written after this run was seen",
+    FITTED: "as expected, by a border written after this run, which does not test it",
     "≠": "not as expected",
     "≈": "at the border of what was expected",
     "?": "not known well enough to say",
@@ -234,11 +234,18 @@ def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
     single = len(slot.main.cases) == 1 and slot.operation != "value" and slot.main.constant is None
     if single and row["low"] < nothing < row["high"] and form != "x":
         ends = figures.around(slot, form, row["low"], row["high"])
-        small = not slot.in_ratios or (row["low"] > 1 - NEGLIGIBLE and row["high"] < 1 + NEGLIGIBLE)
-        return f"{figures.NOTHING_MEASURABLE} {ends}" if around and inside and small else ends
+        return f"{figures.NOTHING_MEASURABLE} {ends}" if around and inside and _negligible(slot, row) else ends
     values = [row["least"], row["greatest"]]
-    other_side = label and min(values) < nothing
+    none = around and inside and row["low"] <= nothing <= row["high"] and values[0] <= nothing <= values[1]
+    if none and form != "x" and _negligible(slot, row):
+        return f"{figures.NOTHING_MEASURABLE} {figures.around(slot, form, row['low'], row['high'])}"
+    other_side = min(values) < nothing and (label or not slot.is_judged)
     return figures.text(slot, form, values, signed=around or other_side)
+
+
+def _negligible(slot: Slot, row: dict) -> bool:
+    """Whether an interval around no effect is so narrow that nothing of interest can be in it."""
+    return not slot.in_ratios or (row["low"] > 1 - NEGLIGIBLE and row["high"] < 1 + NEGLIGIBLE)
 
 
 def _interval(filled: Filled, forms: dict[str, str]) -> str:
@@ -296,6 +303,8 @@ def _of_row(slot: Slot, form: str, row: dict | None) -> str:
     if row is None:
         return ""
     text = _text(slot, form, row, row["outcome"] == Outcome.HOLDS, label=True)
+    if row["outcome"] == Outcome.UNDECIDED and "[" not in text:
+        return f"? {text} {figures.interval(slot, form, row['low'], row['high'])}"
     return f"≠ {text}" if row["outcome"] == Outcome.DOES_NOT_HOLD else text
 
 

@@ -36,14 +36,14 @@ ADVICE = {
     },
 }
 CAUTION = (
-    "Compare rows within a block: those are driven alike. These are averages over builds and hours on cloud machines with "
-    "two cores; intervals stand on the pages, and a single build may lie further off. Not measured: locks without "
-    "contention, `io_uring`, a network."
+    "Compare rows within a block: one driver, as many threads. These are averages over builds and hours on cloud machines "
+    "with two cores, measured in the cells of notebooks; programs differ from those in some rows. Intervals stand on the "
+    "pages, and a single build may lie further off. Not measured: an async lock without contention, `io_uring`, a network."
 )
 #: What the machine of a reader is called beside the committed ones.
 YOURS = "yours"
 UNTITLED = "The latency numbers of async Rust"
-HOW = "Time for one, on a log scale; + is what it adds to the same program without it"
+HOW = "Time for one, on a log scale; + is what it adds"
 #: A machine's mark in text and as a point.
 Mark = tuple[str, dict[str, Any]]
 MARKS: tuple[Mark, ...] = (

@@ -250,11 +250,14 @@ class Reading:
         marks = {f"{own} here" if own in others else own: here}
         for name in others:
             marks[name] = {one.elsewhere.get(name, "?") for one in said}
-        found: dict[str, list[str]] = {"Confirmed": [], "refuted": [], "open": []}
+        # What was written after these machines were seen agrees with them, and is not confirmed by them.
+        agrees = "in agreement" if shown.FITTED in here else "confirmed"
+        found: dict[str, list[str]] = {agrees: [], "refuted": [], "open": []}
         for name, some in marks.items():
-            word = "Confirmed" if some <= {"✓", shown.FITTED} else "refuted" if some == {"≠"} else "open"
+            word = agrees if some <= {"✓", shown.FITTED} else "refuted" if some == {"≠"} else "open"
             found[word].append(name)
-        parts = [f"{word} on the {words.listing(names)}" for word, names in found.items() if names]
+        order = sorted((word for word in found if found[word]), key=lambda word: word != "refuted")
+        parts = [f"{word} on the {words.listing(found[word])}" for word in order]
         text = f"{', '.join(parts)}."
         say(f"**{text[:1].upper()}{text[1:]}**")
 

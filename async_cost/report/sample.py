@@ -13,6 +13,7 @@ from pathlib import Path
 
 import nbformat
 from nbconvert import MarkdownExporter
+from nbformat.v4 import new_output
 
 from async_cost import words
 from async_cost.report import PublishError, charts, finding, markup
@@ -31,7 +32,7 @@ def pages(notebooks: Sequence[Path], origin: str, reading: str, numbers: str = "
     """
     files: dict[str, str] = {}
     for notebook in notebooks:
-        files |= _page(notebook)
+        files |= _page(notebook, reading)
     listed = "\n".join(questions(notebooks, ""))
     others = "\n".join(
         f"- {one.mark} [{finding.head(one)}]({notebook.stem}.md#finding-{one.id})"
@@ -80,17 +81,20 @@ def picture(light: str, dark: str, alt: str) -> str:
     return f'<picture>{source}<img src="{light}" alt="{escape(alt)}"></picture>'
 
 
-def _page(notebook: Path) -> dict[str, str]:
+def _page(notebook: Path, reading: str) -> dict[str, str]:
     """The page of an executed notebook, and the pictures that it links to, by file name."""
     content, room, pictures = read(notebook), notebook.stem, dict[str, str]()
     render(content, as_markdown=True)
+    answer = next((cell for cell in content.cells if "answer" in cell.metadata.get("tags", [])), None)
+    if answer and any(map(said_of, answer.outputs)):
+        answer.outputs.append(new_output("display_data", {"text/markdown": f"*{reading}*"}))
     for cell in content.cells:
         if cell.cell_type == "markdown":  # neighbours are pages of the sample too
             cell.source = _linked(cell.source, room)
         for output in cell.get("outputs", []):
             if output.output_type in ("display_data", "execute_result"):
                 one = said_of(output)
-                anchor = f'<a id="finding-{one.id}"></a>' if one else ""
+                anchor = f'<a id="finding-{one.id}"></a>' if one and not one.is_yardstick else ""
                 output.data = {"text/markdown": anchor + _markdown(output.data, room, pictures)}
     body, _ = MarkdownExporter(exclude_input=True).from_notebook_node(content)
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", body)).strip()
