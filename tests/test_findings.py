@@ -15,8 +15,13 @@ from async_cost import words
 from async_cost.findings import lint
 from async_cost.findings.adapter import before_slots
 from async_cost.findings.committed import machines
+<<<<<<< HEAD
 from async_cost.findings.definitions import hashes_of, limits_of_today, row_of
 from async_cost.findings.finding import Found, Judge, finding, slot
+=======
+from async_cost.findings.definitions import OF_FINDING, hashes_of, limits_of_today, row_of
+from async_cost.findings.finding import SHOWN, Finding, Found, Judge, finding, record, slot
+>>>>>>> 35982b5 (findings: what does not hold stays so whatever is shown beside it; tests that a mutation fails)
 from async_cost.findings.operands import Expected, Pair, Pairs, Quantity, more_added, pair, pairs, ratio_of_ratios
 from async_cost.findings.record import SHOWN, Finding, record
 from async_cost.findings.vocabulary import Word, bounds
@@ -26,6 +31,7 @@ from async_cost.report.adapter import said_before
 from async_cost.report.reading import Reading
 from async_cost.report.records import banner
 from async_cost.runs.find import load_run
+from async_cost.runs.judged import definition
 from async_cost.statistics.effects import Effect, _apart, _crossing
 from async_cost.statistics.interval import quantile
 from async_cost.statistics.statement import Outcome, departure, region
@@ -530,6 +536,7 @@ def test_a_number_that_is_shown_elsewhere_has_the_sign_that_the_sentence_says(ju
     assert text(at(500, 5), other=[at(1.2, 0.01)]).startswith("✓ It adds 500 ns, and 20 %.")
     against = text(at(-85, 5), other=[at(1.2, 0.01)])
     assert against.startswith("· Added: -85 ns; 20 %") and "So." not in against
+    assert text(at(-85, 5), other=[at(2.0, 0.01)]).startswith("≠ Added: -85 ns; 100 %")
     below = elsewhere(said(FREE.added, less), {"it": [at(5, 1)]})
     assert not shown.said(below, judge.run).asserted
 
@@ -610,6 +617,8 @@ ONE_SIDE, AROUND = between(50, 150, why="so"), between(-150, 150, why="so")
         (DESIGNS.ratio, between(0.8, 1.3, why="so"), "", [at(0.9), at(1.1), at(1)], "0.90 to 1.1 times"),
         (FREE.ratio, slower, "", [at(0.9, 0.01)], "0.90 times"),
         (DESIGNS.added, over(1), "", [at(1200), at(900), at(3000)], "0.9 to 3.0 µs"),
+        (DESIGNS.ratio, under(0.9), "%", [at(0.6), at(0.8), at(0.7)], "20 to 40 %"),
+        (DESIGNS.ratio, under(0.7), "%", [at(0.6), at(0.8), at(0.7)], "-40 to -20 %"),
         (DESIGNS.ratio, most_of(over(2)), "", [at(2.5), at(2.1), at(1.2)], "2 of 3"),
         (FREE.counted("read").ratio, exactly(1), "", [at(1)], "equally many"),
         (FREE.counted("read").ratio, exactly(1), "", [at(2)], "2.0 times"),
@@ -858,7 +867,9 @@ def test_what_holds_together_with_a_number_is_a_part_of_its_definition():
         return hashes_of([one])["page-id", "one"]
 
     before = before_slots("page", "id", "It is so.", FREE.added, between(50, 150, why="so"))
-    alone = hash_of("{one}.", one=expected)
+    alone, it = hash_of("{one}.", one=expected), before.slots[0]
+    judged = [*(getattr(it, name) for name in OF_FINDING), [0.01], it.main.cases]
+    assert alone == definition(msgspec.to_builtins(judged))
     assert alone == hashes_of([before])["page-id", ""] == hash_of("It adds {one}.", one=expected)
     assert alone == hash_of("{one} and {other}.", one=expected, other=calls)
     judged = [calls.expect(80, 250), DESIGNS.added.expect(80, 900)]

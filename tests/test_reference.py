@@ -158,7 +158,8 @@ def test_every_finding_flips_at_the_ends_of_its_regions(run, findings):
         }
         for name, (outcome, effects) in ((name, place) for name, some in made.items() for place in some):
             found = judge(one, measured | inside | {name: effects})
-            said, text = said_by_page(found, run), words.plain(shown.markdown(said_by_page(found, run)))
+            said = said_by_page(found, run)
+            text = words.plain(shown.markdown(said))
             about = one.id, name, outcome, effects[0].low, effects[0].high, said.head
             assert found.outcome is outcome, about
             assert said.mark in marks[outcome], about
@@ -180,33 +181,22 @@ def test_findings_of_the_reference_are_measured_and_most_hold(run, findings):
 
 
 def test_no_border_is_looser_than_what_the_committed_series_measured_asks_for(findings):
-    known = {
-        key: rows for key, rows in judged().filter(kind="finding").partition_by("id", "slot", as_dict=True).items()
-    }
+    known = judged().filter(kind="finding").partition_by("id", "slot", as_dict=True)
     slots = [slot for one in findings if one.label for slot in one.judged]
     loose = {(slot.id, slot.name): lint.loose(slot, known[slot.id, slot.name].iter_rows(named=True)) for slot in slots}
     assert len(loose) > 20 and not {place: borders for place, borders in loose.items() if borders}
 
 
 def test_a_sentence_shows_nanoseconds_beside_the_ratio_of_a_small_difference(run, findings):
-    judge, shown_slots = Judge(run), [(one, slot) for one in findings if one.label for slot in one.slots]
-    differences = {}
-    for one, slot in shown_slots:
-        if (
-            slot.operation == "ratio"
-            and slot.quantity == "time"
-            and slot.main.constant is None
-            and slot.name in slots_of(one.sentence)
-        ):
-            added = replace(slot.main, operation="difference", unit="ns", scales=())
-            differences[one.id, slot.name] = max(abs(each.value) for each in judge.effects(added))
-            beside = any(other.by_the_clock for other in one.slots if other.name in slots_of(one.sentence))
-            assert beside or differences[one.id, slot.name] >= lint.SMALL_NS, (
-                one.id,
-                slot.name,
-                differences[one.id, slot.name],
-            )
-    assert len(differences) > 10, differences
+    judge, differences = Judge(run), {}
+    for one in findings:
+        said = [slot for slot in one.slots if one.label and slot.name in slots_of(one.sentence)]
+        for slot in said if not any(other.by_the_clock for other in said) else ():
+            if slot.operation == "ratio" and slot.quantity == "time" and slot.main.constant is None:
+                added = judge.effects(replace(slot.main, operation="difference", unit="ns"))
+                differences[one.id, slot.name] = max(abs(each.value) for each in added)
+    assert len(differences) > 5
+    assert not {place: ns for place, ns in differences.items() if ns < lint.SMALL_NS}
 
 
 def test_definitions_and_verdicts_of_committed_series_are_those_of_today(findings):

@@ -29,9 +29,7 @@ def in_unit(slot: Slot, form: str, numbers: Sequence[float]) -> tuple[list[float
 
 
 def text(slot: Slot, form: str, numbers: Sequence[float], *, signed: bool = False) -> str:
-    """One number, or the least and the greatest of several: `86 ns`, `2.0 to 2.4 times`; `signed` where a sign says more
-    or less.
-    """
+    """One number, or the least and the greatest of several: `86 ns`, `2.0 to 2.4 times`; times as long have no sign."""
     ends, unit = in_unit(slot, form, numbers)
     if form == "%" and not signed:
         ends = [abs(one) for one in ends]

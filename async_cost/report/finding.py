@@ -160,7 +160,9 @@ def _mark(found: Found, lacking: set[str]) -> str:
     outcomes = {one.weighed.outcome for one in found.slots}
     if _nothing_measured(found) or Outcome.NOT_MEASURABLE in outcomes:
         return NOTHING_TO_SAY
-    if found.doubted or lacking or found.outcome is None or not _signs_are_right(found):
+    if found.doubted or lacking or found.outcome is None:
+        return "·"
+    if found.outcome is Outcome.HOLDS and not _signs_are_right(found):
         return "·"
     if found.outcome is Outcome.UNDECIDED:
         if _gap(found):
