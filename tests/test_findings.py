@@ -15,13 +15,8 @@ from async_cost import words
 from async_cost.findings import lint
 from async_cost.findings.adapter import before_slots
 from async_cost.findings.committed import machines
-<<<<<<< HEAD
-from async_cost.findings.definitions import hashes_of, limits_of_today, row_of
-from async_cost.findings.finding import Found, Judge, finding, slot
-=======
 from async_cost.findings.definitions import OF_FINDING, hashes_of, limits_of_today, row_of
-from async_cost.findings.finding import SHOWN, Finding, Found, Judge, finding, record, slot
->>>>>>> 35982b5 (findings: what does not hold stays so whatever is shown beside it; tests that a mutation fails)
+from async_cost.findings.finding import Found, Judge, finding, slot
 from async_cost.findings.operands import Expected, Pair, Pairs, Quantity, more_added, pair, pairs, ratio_of_ratios
 from async_cost.findings.record import SHOWN, Finding, record
 from async_cost.findings.vocabulary import Word, bounds
@@ -453,35 +448,35 @@ SENTENCE = "Async adds 85 ns, and 110 ns with calls."
 @pytest.mark.parametrize(
     ("one", "other", "mark", "text"),
     [
-        (at(85, 5), at(110, 5), "✓", f"✓ {SENTENCE} [80, 90]; [105, 115]"),
+        (at(85, 5), at(110, 5), "✓", f"✓ {SENTENCE} [80, 90] and [105, 115] ns"),
         (
             at(15, 5),
             at(110, 5),
             "≠",
-            "≠ What async adds: 15 ns; with calls: 110 ns [10, 20]; [105, 115]; expected 50 to 150 ns and 80 to 250 ns",
+            "≠ What async adds: 15 ns; with calls: 110 ns [10, 20] and [105, 115] ns; expected 50 to 150 ns and 80 to 250 ns",
         ),
         (at(-15, 5), at(110, 5), "≠", "≠ What async adds: -15 ns; with calls: 110 ns"),
         (
             at(52, 13),
             at(110, 5),
             "≈",
-            "≈ What async adds: 52 ns; with calls: 110 ns [40, 60]; [105, 115]; at the border of what was expected, 50",
+            "≈ What async adds: 52 ns; with calls: 110 ns [40, 60] and [105, 115] ns; at the border of what was expected, 50",
         ),
         (
             at(52, 14),
             at(110, 5),
             "?",
-            "? What async adds: 52 ns; with calls: 110 ns [40, 70]; [105, 115]; expected 50 to 150 ns",
+            "? What async adds: 52 ns; with calls: 110 ns [40, 70] and [105, 115] ns; expected 50 to 150 ns",
         ),
         (at(52, 14, base=1400.0), at(110, 5), "≈", "≈ What async adds: 52 ns"),
         (at(52, 13), at(82, 40), "?", "? What async adds: 52 ns"),
-        (at(85, 5), Effect(missing="it failed"), "·", "· What async adds: 85 ns [80, 90]"),
+        (at(85, 5), Effect(missing="it failed"), "·", "· What async adds: 85 ns [80, 90] ns"),
         (at(15, 5), Effect(missing="it failed"), "·", "· What async adds: 15 ns"),
         (
             at(85, 5),
             at(110, 5, doubt="made up"),
             "·",
-            "· What async adds: 85 ns; with calls: 110 ns [80, 90]; [105, 115]; no evidence in this run: made up",
+            "· What async adds: 85 ns; with calls: 110 ns [80, 90] and [105, 115] ns; no evidence in this run: made up",
         ),
         (Effect(missing="it failed"), Effect(missing="it failed"), ABSENT, f"{ABSENT} it failed"),
     ],
@@ -512,9 +507,9 @@ def test_a_border_that_was_written_after_the_run_is_fitted(judge):
 
 def test_what_is_not_judged_is_a_sentence_without_advice(judge):
     found = judge(said(FREE.added, so="So."), {"it": [at(85, 5)]})
-    assert spoken(found, judge.run).startswith("· It is 85 ns. [80, 90]") and not shown.said(found, judge.run).so
+    assert spoken(found, judge.run).startswith("It is 85 ns. [80, 90] ns") and not shown.said(found, judge.run).so
     doubted = judge(said(FREE.added), {"it": [at(85, 5, doubt="made up")]})
-    assert spoken(doubted, judge.run).startswith("· It: 85 ns [80, 90]; no evidence in this run: made up")
+    assert spoken(doubted, judge.run).startswith("· It: 85 ns [80, 90] ns; no evidence in this run: made up")
 
 
 def test_a_number_that_is_shown_elsewhere_has_the_sign_that_the_sentence_says(judge):
@@ -531,8 +526,8 @@ def test_a_number_that_is_shown_elsewhere_has_the_sign_that_the_sentence_says(ju
             judge.run,
         )
 
-    assert text(at(500, 5)).startswith("· It is 500 ns.")
-    assert text(at(-85, 5)).startswith("· It: -85 ns") and text(at(-2, 5)).startswith("· It: -7.0 to +3.0 ns")
+    assert text(at(500, 5)).startswith("It is 500 ns.")
+    assert text(at(-85, 5)).startswith("· It: -85 ns") and text(at(-2, 5)).startswith("· It: [-7.0, +3.0] ns")
     assert text(at(500, 5), other=[at(1.2, 0.01)]).startswith("✓ It adds 500 ns, and 20 %.")
     against = text(at(-85, 5), other=[at(1.2, 0.01)])
     assert against.startswith("· Added: -85 ns; 20 %") and "So." not in against
@@ -601,21 +596,22 @@ ONE_SIDE, AROUND = between(50, 150, why="so"), between(-150, 150, why="so")
         (FREE.added, ONE_SIDE, "", [at(86, 2)], "86 ns"),
         (FREE.added, ONE_SIDE, "+", [at(86, 2)], "+86 ns"),
         (FREE.added, ONE_SIDE, "", [at(-86, 2)], "-86 ns"),
-        (FREE.added, ONE_SIDE, "", [at(2, 5)], "-3.0 to +7.0 ns"),
-        (FREE.added, AROUND, "", [at(39, 84)], "nothing measurable (-45 to +123 ns)"),
-        (FREE.added, AROUND, "", [at(39, 884)], "-845 to +923 ns"),
+        (FREE.added, ONE_SIDE, "", [at(2, 5)], "[-3.0, +7.0] ns"),
+        (FREE.added, AROUND, "", [at(39, 84)], "nothing measurable [-45, +123] ns"),
+        (FREE.added, AROUND, "", [at(39, 884)], "[-845, +923] ns"),
         (FREE.added, AROUND, "", [at(86, 2)], "+86 ns"),
-        (FREE.added, ANY, "", [at(39, 84)], "-45 to +123 ns"),
+        (FREE.added, ANY, "", [at(39, 84)], "[-45, +123] ns"),
         (FREE.time(), ANY, "", [at(1234, 84)], "1.2 µs"),
         (FREE.ratio, over(1.1), "", [at(2.44, 0.1)], "2.4 times"),
         (FREE.ratio, over(1.1), "%", [at(1.11, 0.01)], "11 %"),
         (FREE.ratio, over(1.1), "%", [at(0.89, 0.01)], "-11 %"),
         (FREE.ratio, under(0.9), "of", [at(0.55, 0.01)], "55 %"),
-        (FREE.ratio, between(0.8, 1.3, why="so"), "%", [at(1.05, 0.1)], "nothing measurable (-5 to +15 %)"),
+        (FREE.ratio, between(0.8, 1.3, why="so"), "%", [at(1.05, 0.1)], "[-5, +15] %"),
         (DESIGNS.ratio, over(1.1), "", [at(2.4), at(2.0), at(2.2)], "2.0 to 2.4 times"),
         (DESIGNS.ratio, between(0.8, 1.3, why="so"), "%", [at(0.97), at(1.16), at(1)], "-3 to +16 %"),
         (DESIGNS.ratio, between(0.8, 1.3, why="so"), "", [at(0.9), at(1.1), at(1)], "0.90 to 1.1 times"),
         (FREE.ratio, slower, "", [at(0.9, 0.01)], "0.90 times"),
+        (FREE.ratio, slower, "%", [at(1.11, 0.01)], "11 %"),
         (DESIGNS.added, over(1), "", [at(1200), at(900), at(3000)], "0.9 to 3.0 µs"),
         (DESIGNS.ratio, under(0.9), "%", [at(0.6), at(0.8), at(0.7)], "20 to 40 %"),
         (DESIGNS.ratio, under(0.7), "%", [at(0.6), at(0.8), at(0.7)], "-40 to -20 %"),
@@ -639,7 +635,7 @@ def test_a_number_is_said_in_its_form(judge, of, word, form, effects, text):
         (FREE.time(), under(5000), "", "at most 5.0 µs"),
         (FREE.ratio, between(1.06, 1.2, why="so"), "%", "6 to 20 %"),
         (FREE.ratio, between(0.8, 1.3, why="so"), "", "0.80 to 1.3 times"),
-        (FREE.counted("read").added, exactly(4), "", "4.0"),
+        (FREE.counted("read").added, exactly(4), "", "4"),
         (FREE.ratio, slower, "", "slower"),
     ],
 )
@@ -664,7 +660,7 @@ def test_the_other_machines_stand_behind_with_what_is_not_as_expected_there(judg
     }
     monkeypatch.setattr(shown, "said_by", lambda kind, one: series[one])
     found = judge(ADDED, {"one": [at(85, 5)], "other": [at(110, 5)]})
-    assert spoken(found, judge.run).split("\n")[0].endswith(f" · {first}: 79 and 185 ns · {last}: ≠ 400 ns")
+    assert spoken(found, judge.run).split("\n")[0].endswith(f"; {first}: 79 and 185 ns; {last}: ≠ 400 ns")
     assert shown.said(found, judge.run).elsewhere == {first: "✓"}, "what is not measured in full decides nothing"
     series[machines()[-1].series]["page-id", "one"]["hash"] = "defined otherwise"
     assert spoken(found, judge.run).split("\n")[0].endswith(f"{last}: not measured")
@@ -690,10 +686,10 @@ def test_a_cause_is_confirmed_refuted_or_open_on_each_machine(judge, monkeypatch
         page.why(*(msgspec.structs.replace(one, mark=mark, elsewhere=elsewhere) for mark in marks))
         return texts.pop() if texts else ""
 
-    assert why("✓", FITTED) == f"**Confirmed on the {here}.**" and why("≠") == f"**Refuted on the {here}.**"
+    assert why("✓", FITTED) == f"**In agreement on the {here}.**" and why("≠") == f"**Refuted on the {here}.**"
     assert why("✓", "≠") == f"**Open on the {here}.**" and not why("·", "≈")
-    assert why("✓", EPYC="≠", Xeon="✓") == f"**Confirmed on the {here} and Xeon, refuted on the EPYC.**"
-    assert why("✓", **{here: "≠"}) == f"**Confirmed on the {here} here, refuted on the {here}.**"
+    assert why("✓", EPYC="≠", Xeon="✓") == f"**Refuted on the EPYC, confirmed on the {here} and Xeon.**"
+    assert why("✓", **{here: "≠"}) == f"**Refuted on the {here}, confirmed on the {here} here.**"
 
 
 def test_a_page_of_another_machine_begins_with_how_fast_it_is(judge, monkeypatch):

@@ -37,7 +37,7 @@ DECIDED = ("✓", FITTED, "≠")
 #: What each says.
 MEANS = {
     "✓": "as expected",
-    FITTED: "as expected, by a border written after this run, which does not test it",
+    FITTED: "as expected, by a border that was written after this run, which does not test it",
     "≠": "not as expected",
     "≈": "at the border of what was expected",
     "?": "not known well enough to say",
@@ -437,7 +437,9 @@ def sign(one: Said) -> str:
 def small(one: Said, *, links: bool = False) -> str:
     """What stands behind the sentence, in Markdown."""
     text = filled(one, one.small, links=links)
-    return "; ".join(filter(None, [FITTED, text])) if one.mark == FITTED else text
+    if one.mark == FITTED:
+        return "; ".join(filter(None, [FITTED, text]))
+    return text if one.asserted or text.startswith("[") or not text else f"({text})"
 
 
 def markdown(one: Said) -> str:

@@ -47,8 +47,8 @@ FIRST = next(iter(DECISIONS))
 
 def reading(run: Run) -> str:
     """How to read a finding of `run`."""
-    marks = ", ".join(f"{mark} {means}" for mark, means in finding.MEANS.items() if mark in finding.SIGNS)
-    return f"{marks[:1].upper()}{marks[1:]}. Brackets: 95 % confidence, {covers(run)}."
+    marks = "; ".join(f"{mark}: {means}" for mark, means in finding.MEANS.items() if mark in finding.SIGNS)
+    return f"{marks}. Brackets: 95 % confidence, {covers(run)}."
 
 
 def publish(
