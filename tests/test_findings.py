@@ -478,7 +478,7 @@ SENTENCE = "Async adds 85 ns, and 110 ns with calls."
             "·",
             "· What async adds: 85 ns; with calls: 110 ns [80, 90] and [105, 115] ns; no evidence in this run: made up",
         ),
-        (Effect(missing="it failed"), Effect(missing="it failed"), ABSENT, f"{ABSENT} it failed"),
+        (Effect(missing="it failed"), Effect(missing="it failed"), ABSENT, f"{ABSENT} (it failed"),
     ],
 )
 def test_a_mark_says_how_the_numbers_are(judge, one, other, mark, text):
