@@ -22,6 +22,7 @@ from async_cost.findings.committed import short as short_name
 from async_cost.findings.definitions import hashes_of, said_by
 from async_cost.findings.finding import Filled, Found
 from async_cost.findings.lint import SLOT, slots_of
+from async_cost.findings.names import name as called
 from async_cost.findings.record import Finding, Slot
 from async_cost.report import figures, markup, tables
 from async_cost.runs.comparisons import address
@@ -224,7 +225,7 @@ def number(filled: Filled, form: str, *, label: bool = False) -> str:
         return "not measured"
     true = sum(one.outcome is Outcome.HOLDS for one in filled.each)
     inside = filled.weighed.outcome is Outcome.HOLDS and slot.is_judged
-    return _text(slot, form, ends | {"true": true}, inside, label)
+    return _text(slot, form, ends | {"true": true, "value": filled.weighed.effect}, inside, label)
 
 
 def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
@@ -237,8 +238,9 @@ def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
     if single and row["low"] < nothing < row["high"] and form != "x":
         ends = figures.around(slot, form, row["low"], row["high"])
         return f"{figures.NOTHING_MEASURABLE} {ends}" if around and inside and _negligible(slot, row) else ends
-    values = [row["least"], row["greatest"]]
-    none = around and inside and row["low"] <= nothing <= row["high"] and values[0] <= nothing <= values[1]
+    extreme = slot.is_judged and (slot.of == "none" or slot.relation == "not slower")
+    values = [row["value"]] if extreme else [row["least"], row["greatest"]]
+    none = around and inside and row["low"] <= nothing <= row["high"] and values[0] <= nothing <= values[-1]
     if none and form != "x" and _negligible(slot, row):
         return f"{figures.NOTHING_MEASURABLE} {figures.around(slot, form, row['low'], row['high'])}"
     other_side = min(values) < nothing and (label or not slot.is_judged)
@@ -351,16 +353,24 @@ def _rows(found: Found, forms: dict[str, str], texts: dict[str, str]) -> Iterato
             if all(rows):
                 shown = (_of_row(each.slot, forms[each.slot.name], row) for each, row in zip(filled, rows, strict=True))
                 others[machine.name] = figures.together(shown)
-        judged = [each.slot for each in filled if each.slot.is_judged]
+        judged, others_than = [each.slot for each in filled if each.slot.is_judged], _against(filled)
         history = [changes.get((one.id, slot.name), {}) for slot in judged]
         yield Row(
             name=f"… {name}" if at else name,
-            here=figures.together(texts[each] for each in names) if measured else "",
+            here=figures.together(texts[each] for each in names) + others_than if measured else "",
             others=others,
             expected=words.listing(figures.region(slot, forms[slot.name]) for slot in judged) if judged else "",
             changed="; ".join(filter(None, (change for row in history for change in _changes(row)))),
             study=filled[0].slot.main.cases[0][0][0].study,
         )
+
+
+def _against(filled: Sequence[Filled]) -> str:
+    """The cases that are not as expected, of a number that most must be: ` (not: a; b)`."""
+    cases = (one for each in filled if each.slot.of == "most" for one in each.each if one.outcome is not Outcome.HOLDS)
+    sides = (one.case[0][0] for one in cases if one.case)
+    listed = [f"{called(one.study, one.variant)} {one.parameter}".rstrip() for one in sides]
+    return f" (not: {words.escape('; '.join(listed))})" if listed else ""
 
 
 def _changes(row: dict) -> Iterator[str]:
