@@ -114,7 +114,8 @@ def said(found: Found, run: Run) -> Said:
     rows = {filled.slot.name: filled.weighed.row for filled in found.slots if len(filled.each) == 1}
     note = "" if lacking & slots_of(one.note).keys() else one.note
     others = [f"{name}: {numbers}" for name, numbers in _others(one, used, forms, run, rough)]
-    spans = [text for each in used if (text := _interval(each, forms))]
+    # A number that crosses no effect is its interval.
+    spans = [text for each in used if "[" not in texts[each.slot.name] and (text := _interval(each, forms))]
     spans = spans if set(spans) != {"exact"} else spans[:1]
     intervals = "" if rough or not spans else figures.together(spans)
     behind = "; ".join(filter(None, [intervals, note, "" if rough else _remark(found, mark, forms)]))
@@ -257,8 +258,6 @@ def _interval(filled: Filled, forms: dict[str, str]) -> str:
     ends, slot = filled.ends, filled.slot
     if not ends or slot.main.constant is not None or (slot.of == "most" and slot.is_judged):
         return ""
-    if slot.operation != "value" and len(slot.main.cases) == 1 and ends["low"] < _nothing(slot) < ends["high"]:
-        return ""  # the number shows both ends
     return figures.interval(slot, forms[slot.name], ends["low"], ends["high"])
 
 
