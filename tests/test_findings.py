@@ -13,7 +13,6 @@ import pytest
 import async_cost as ac
 from async_cost import words
 from async_cost.findings import lint
-from async_cost.findings.adapter import before_slots
 from async_cost.findings.committed import machines
 from async_cost.findings.definitions import OF_FINDING, hashes_of, limits_of_today, row_of
 from async_cost.findings.finding import Found, Judge, finding, slot
@@ -22,7 +21,6 @@ from async_cost.findings.record import SHOWN, Finding, record
 from async_cost.findings.vocabulary import Word, bounds
 from async_cost.report import finding as shown
 from async_cost.report import reading
-from async_cost.report.adapter import said_before
 from async_cost.report.reading import Reading
 from async_cost.report.records import banner
 from async_cost.runs.find import load_run
@@ -822,7 +820,7 @@ def test_around_no_effect_a_border_is_never_below_what_counts_as_a_difference():
 
 
 def test_a_definition_survives_the_notebook_that_holds_it():
-    for one in (ADDED, said(FREE.reported), before_slots("page", "id", "So.", FREE.ratio, about(2), show=[FREE.added])):
+    for one in (ADDED, said(FREE.reported)):
         assert msgspec.convert(json.loads(json.dumps(record(one))), Finding) == one
 
 
@@ -834,7 +832,7 @@ def test_a_definition_is_what_is_judged_and_not_how_it_is_said():
         return row_of(one.slots[0], limits)["hash"]
 
     one = said(FREE.ratio, under(2))
-    also = before_slots("other", "id", "In other words.", FREE.ratio.named("as such"), under(2.0), because="So.")
+    also = said(FREE.ratio, under(2.0), "x", so="So.")
     assert hash_of(one) == hash_of(also) == hash_of(one, with_a_further_study)
     assert row_of(one.slots[0], limits)["sentence"] != row_of(also.slots[0], limits)["sentence"]
     assert hash_of(one) == hash_of(msgspec.convert(record(one), Finding))
@@ -862,50 +860,11 @@ def test_what_holds_together_with_a_number_is_a_part_of_its_definition():
         one = finding("page", "id", sentence, f"{' '.join(f'{{{name}}}' for name in slots)}", {"one": expected} | slots)
         return hashes_of([one])["page-id", "one"]
 
-    before = before_slots("page", "id", "It is so.", FREE.added, between(50, 150, why="so"))
-    alone, it = hash_of("{one}.", one=expected), before.slots[0]
+    alone, it = hash_of("{one}.", one=expected), said(FREE.added, between(50, 150, why="so")).slots[0]
     judged = [*(getattr(it, name) for name in OF_FINDING), [0.01], it.main.cases]
     assert alone == definition(msgspec.to_builtins(judged))
-    assert alone == hashes_of([before])["page-id", ""] == hash_of("It adds {one}.", one=expected)
+    assert alone == hash_of("It adds {one}.", one=expected)
     assert alone == hash_of("{one} and {other}.", one=expected, other=calls)
     judged = [calls.expect(80, 250), DESIGNS.added.expect(80, 900)]
     together = {hash_of("{one} and {other}.", one=expected, other=other) for other in judged}
     assert len({alone, *together}) == 3
-
-
-# -- findings as they were before slots ----------------------------------------------------------------------
-
-
-def test_a_finding_without_slots_is_judged_and_shown(judge):
-    one = before_slots("page", "id", "It is slower.", FREE.ratio, slower, show=[FREE.added], because="So avoid it.")
-
-    def text(effect: Effect, tested: bool = True, judge: Judge = judge) -> str:
-        return plain(shown.markdown(said_before(replace(judge(one, {"": [effect]}), tested=tested), judge.run)))
-
-    assert text(at(3.6, 0.1)).startswith("✓ It is slower. 3.6") and "more a request" in text(at(3.6, 0.1))
-    assert "fitted" in text(at(3.6, 0.1), tested=False)
-    for effect, begins in (
-        (at(0.5, 0.1), "≠ Does not hold here: It is slower."),
-        (at(1.0, 0.1), "? Undecided here: It is slower."),
-        (at(3.6, 0.1, doubt="made up"), "· Not judged: It is slower."),
-        (Effect(missing="it failed"), f"{ABSENT} Not measured: It is slower."),
-    ):
-        assert text(effect).startswith(begins) and "avoid" not in text(effect)
-    assert "avoid" in text(at(3.6, 0.1)) and "the reverse" in text(at(0.5, 0.1))
-
-
-def test_nanoseconds_of_a_finding_without_slots_are_judged_everywhere(judge):
-    one = before_slots("page", "id", "It is so.", FREE.added, under(90))
-    assert Judge(judge.run)(one, {"": [at(80, 1)]}).outcome is HOLDS
-
-
-def test_what_a_finding_without_slots_cannot_be_is_refused():
-    for given, message in (
-        (("It is so.", FREE, slower), r"pass its \.ratio or \.added"),
-        (("It is so.", FREE.ratio, under), r"is no word of the vocabulary, such as ac\.slower or ac\.under\(2\)"),
-        (("no sentence", FREE.ratio, slower), "end it with a full stop"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            before_slots("page", "id", *given)
-    with pytest.raises(ValueError, match="one by one"):
-        before_slots("page", "id", "It is so.", FREE.ratio, slower, show=[DESIGNS.ratio])

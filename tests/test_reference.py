@@ -29,7 +29,6 @@ from async_cost.findings.record import Finding, Slot, recorded
 from async_cost.paths import reports_root, repository_root, runs_root
 from async_cost.report import finding as shown
 from async_cost.report import markup
-from async_cost.report.adapter import said_before
 from async_cost.report.charts import VEGALITE_MIME
 from async_cost.report.finding import Said
 from async_cost.report.notebook import OF_CODE, answers_of, page_of, said_in
@@ -136,7 +135,7 @@ def places(one: Slot, like: Effect) -> Iterator[tuple[Outcome, float, float]]:
 
 
 def said_by_page(found: Found, run: Run) -> Said:
-    return shown.said(found, run) if found.finding.label else said_before(found, run)
+    return shown.said(found, run)
 
 
 def test_every_finding_flips_at_the_ends_of_its_regions(run, findings):

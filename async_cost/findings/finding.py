@@ -122,11 +122,6 @@ def slot(id: str, name: str, of: Quantity, word: Word, sentence: str, processors
     return Slot(id=id, statement=sentence, name=name, main=of, **given)
 
 
-def number_of(of: Quantity) -> Slot:
-    """A quantity as a slot by itself, of which nothing is expected."""
-    return slot("", "", of, Word(SHOWN), "")
-
-
 class Judge:
     """Judges findings on `run`, whose studies are read once."""
 
@@ -150,7 +145,7 @@ class Judge:
         """
         given = effects or {}
         found = {slot.name: given.get(slot.name) or self.effects(slot.main) for slot in one.slots}
-        judged = {slot.name for slot in one.judged if self.clock or not slot.by_the_clock or not one.label}
+        judged = {slot.name for slot in one.judged if self.clock or not slot.by_the_clock}
         among = sum(each.value is not None for name in judged for each in found[name])
         filled = []
         for slot in one.slots:

@@ -48,7 +48,7 @@ class Slot(Statement):
 class Finding:
     """A sentence of the notebook in `page`: a template with its slots, and a `label` that is true of any numbers, in
     parts with a semicolon between them; `note` is said of how they were measured, `so` what follows if they are as
-    expected. A finding without a label is said as before slots (`findings.adapter`).
+    expected.
     """
 
     id: str

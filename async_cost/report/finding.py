@@ -241,9 +241,6 @@ def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
         return f"{figures.NOTHING_MEASURABLE} {ends}" if around and inside and _negligible(slot, row) else ends
     extreme = slot.is_judged and (slot.of == "none" or slot.relation == "not slower")
     values = [row["value"]] if extreme else [row["least"], row["greatest"]]
-    none = around and inside and row["low"] <= nothing <= row["high"] and values[0] <= nothing <= values[-1]
-    if none and form != "x" and _negligible(slot, row):
-        return f"{figures.NOTHING_MEASURABLE} {figures.around(slot, form, row['low'], row['high'])}"
     other_side = min(values) < nothing and (label or not slot.is_judged)
     return figures.text(slot, form, values, signed=around or other_side)
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import polars as pl
@@ -18,20 +17,17 @@ from IPython.display import Markdown, display
 
 from async_cost import words
 from async_cost.findings import finding, names, record
-from async_cost.findings.adapter import before_slots
 from async_cost.findings.committed import definitions, short
 from async_cost.findings.definitions import hashes_of
 from async_cost.findings.finding import Judge
-from async_cost.findings.operands import Pair, Pairs, Quantity
+from async_cost.findings.operands import Expected, Pair, Pairs, Quantity
 from async_cost.findings.prices import prices
 from async_cost.findings.record import Finding
-from async_cost.findings.vocabulary import Word
 from async_cost.literature import replication
 from async_cost.literature.claims import NO_CLAIM
 from async_cost.literature.published import load_published, published_times
-from async_cost.report import charts, figures
+from async_cost.report import charts
 from async_cost.report import finding as shown
-from async_cost.report.adapter import said_before
 from async_cost.report.claims import claims
 from async_cost.report.records import remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
@@ -198,22 +194,27 @@ class Reading:
         ]
         return pl.DataFrame(rows, schema=(*KEY, "value", "low", "high", "name"), orient="row")
 
-    def finding(self, id: str, sentence: str, of: str | Quantity, *word: Word, **given: Any) -> shown.Said:
+    def finding(
+        self,
+        id: str,
+        sentence: str,
+        label: str,
+        *,
+        note: str = "",
+        so: str = "",
+        processors: int = 1,
+        **slots: Quantity | Expected,
+    ) -> shown.Said:
         """Say a sentence whose numbers this run fills in, and judge those of which something is expected.
 
-        `run.finding(id, sentence, label, so=, note=, processors=, **slots)`: each `{slot}` of the sentence is a
-        quantity, or a quantity with what is expected of it (`.expect(least, most)`). The label is true of any numbers:
-        its parts, with a semicolon between them, say what each is (`what async adds: {free}; with calls: {calls}`).
-        `note` is how they were measured, `so` what follows if they are as expected, in Markdown.
+        Each `{slot}` of the sentence is a quantity, or a quantity with what is expected of it (`.expect(least, most)`).
+        The label is true of any numbers: its parts, with a semicolon between them, say what each is (`what async adds:
+        {free}; with calls: {calls}`). `note` is how they were measured, `so` what follows if they are as expected, in
+        Markdown; `processors` is how many the sentence is about.
         """
-        page = Path.cwd().name
-        if isinstance(of, str):
-            texts = {name: given.pop(name) for name in ("note", "so", "processors") if name in given}
-            one = finding.finding(page, id, sentence, of, given, **texts)
-        else:
-            one = before_slots(page, id, sentence, of, *word, **given)
-        found = replace(self._judge(one), tested=self._tests(one))
-        return _show(one, shown.said(found, self.run) if one.label else said_before(found, self.run))
+        given = {"note": note, "so": so, "processors": processors}
+        one = finding.finding(Path.cwd().name, id, sentence, label, slots, **given)
+        return _show(one, shown.said(replace(self._judge(one), tested=self._tests(one)), self.run))
 
     def yardstick(self, label: str, **slot: Quantity) -> None:
         """Have a page of a machine of another kind than the committed ones begin with how fast it is: by one time, which
@@ -226,18 +227,14 @@ class Reading:
         """What pairs add on top of their baselines, for `bars`, those that the run holds: row, base and added (ns a unit
         of work), strong and plain (both as text).
         """
-        found = {name: (one, self._judge.effects(one.added)[0]) for name, one in rows.items()}
-        made = [
-            (
-                name,
-                effect.base,
-                effect.value,
-                words.signed(figures.text(finding.number_of(one.added), "", [effect.value])),
-                f"on {figures.text(finding.number_of(one.time()), '', [effect.base])}: {_compared(effect.base, effect.value)}",
-            )
-            for name, (one, effect) in found.items()
-            if effect.value is not None
-        ]
+        made = []
+        for name, one in rows.items():
+            added, base, ratio = (self._judge.effects(of)[0].value for of in (one.added, one.turned.time(), one.ratio))
+            if added is not None and base is not None and ratio is not None:
+                more = f"{words.figure(100 * (ratio - 1))}{words.PERCENT} more"
+                compared = f"{words.figure(ratio)} times as long" if ratio > 2 else more
+                strong = words.signed(words.short_time(added))
+                made.append((name, base, added, strong, f"on {words.short_time(base)}: {compared}"))
         return pl.DataFrame(made, ["row", "base", "added", "strong", "plain"], orient="row")
 
     def why(self, *said: shown.Said) -> None:
@@ -276,16 +273,6 @@ def _show(one: Finding, said: shown.Said) -> shown.Said:
     records = {record.RECORD: record.record(one), shown.SAID: msgspec.to_builtins(said)}
     display({"text/markdown": text, "text/plain": words.plain(text)}, raw=True, metadata=records)
     return said
-
-
-def _compared(base: float, added: float) -> str:
-    """How much longer the sum takes than the base: in per cent up to twice."""
-    ratio = (base + added) / base
-    return (
-        f"{words.figure(ratio)} times as long"
-        if ratio > 2
-        else f"{words.figure(100 * (ratio - 1))}{words.PERCENT} more"
-    )
 
 
 def _advice(claims: pl.DataFrame, document: str) -> str:
