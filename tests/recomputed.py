@@ -81,11 +81,12 @@ def recomputed() -> list[tuple[str, float, float]]:
     pages say, and the same number from the samples.
     """
     with (DATA / "judged.csv").open(encoding="utf-8", newline="") as file:
-        said = {row["id"]: row for row in csv.DictReader(file) if row["series"] == SITTINGS[0]}
+        said = {(row["id"], row["slot"]): row for row in csv.DictReader(file) if row["series"] == SITTINGS[0]}
     found = []
     with (DATA / "findings.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            if " & " in row["operands"] or row["scales"] or not said[row["id"]]["value"]:
+            says = said[row["id"], row["slot"]]["value"]
+            if " & " in row["operands"] or row["scales"] or not says:
                 continue
             (study, *one, counter), *others = (place.split("|") for place in row["operands"].split(" > "))
             keys = [tuple(one), *(tuple(other[1:4]) for other in others)]
@@ -101,7 +102,7 @@ def recomputed() -> list[tuple[str, float, float]]:
                     again = each[0] / each[1]
                 case _:
                     continue
-            found.append((row["id"], float(said[row["id"]]["value"]), again))
+            found.append((f"{row['id']} {row['slot']}", float(says), again))
     return found
 
 

@@ -37,6 +37,8 @@ OF_FINDING = (
 )
 #: The page of the latency numbers.
 LATENCY = "latency"
+#: In place of an operation, of a figure that a document reports.
+PUBLISHED = "published"
 #: In place of an outcome, of a group that is no evidence in that series.
 NOT_JUDGED = "not judged"
 #: Digits of a number in data/judged.csv: the last ones of a sum depend on the order in which threads add up.
@@ -94,6 +96,7 @@ def row_of(one: Slot, limits: Limits, beside: int = 0) -> dict[str, object]:
     return {
         **{"id": one.id, "slot": one.name, "operands": " & ".join(map(_shown, one.main.cases))},
         **{name: getattr(one, name) for name in OF_FINDING},
+        **({"operation": PUBLISHED} if one.main.constant is not None else {}),
         **{"scales": _numbers(one.scales), "limits": _numbers(used)},
         **{"hash": definition(msgspec.to_builtins(judged)), "sentence": definition(one.statement)},
     }

@@ -48,8 +48,8 @@ class Filled:
 
 @dataclass(frozen=True)
 class Found:
-    """What a run says of a finding, slot by slot; not `tested` if the run tests other findings, and this one was defined
-    after it began.
+    """What a run says of a finding, slot by slot; not `tested` if the run tests other findings, and this one was
+    defined after it began.
     """
 
     finding: Finding

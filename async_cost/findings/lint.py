@@ -1,5 +1,5 @@
-"""What a program can see of a sentence: that its numbers are filled in and none is typed, that it is short, and that its
-borders are as tight as what the committed series measured asks for.
+"""What a program can see of a sentence: that its numbers are filled in and none is typed, that it is short, and that
+its borders are as tight as what the committed series measured asks for.
 """
 
 import re
@@ -76,10 +76,10 @@ def unclear(text: str) -> Iterator[str]:
 
 
 def loose(slot: Slot, rows: Iterable[Mapping[str, float]], counts: float = 0.01) -> list[float]:
-    """The borders of a slot that are looser than the numbers of committed machines ask for; `rows` have their low, high,
-    least and greatest. An outer border may be twice as far from no effect as the farthest number, an inner one half as
-    far as the nearest; around no effect, twice as far as the farthest number or end of an interval, or as what `counts`
-    as a difference of ratios.
+    """The borders of a slot that are looser than the numbers of committed machines ask for; `rows` have their low,
+    high, least and greatest. An outer border may be twice as far from no effect as the farthest number, an inner one
+    half as far as the nearest; around no effect, twice as far as the farthest number or end of an interval, or as what
+    `counts` as a difference of ratios.
     """
     rows = [row for row in rows if row["low"] is not None]
     borders = [end for end in (slot.least, slot.most) if end is not None]

@@ -48,8 +48,8 @@ class Quantity(Measure):
         self, least: float | None = None, most: float | None = None, *, of: str = "all", why: str = ""
     ) -> "Expected":
         """The quantity with the region in which it is expected: a border may be open, and least and most may be one
-        number. `of` says of how many of several cases: all, most or none; `why` is the reason for an open border, or for
-        one that is looser than what was measured asks for. Raises ValueError without a border.
+        number. `of` says of how many of several cases: all, most or none; `why` is the reason for an open border, or
+        for one that is looser than what was measured asks for. Raises ValueError without a border.
         """
         if least is most is None:
             raise ValueError("expect() needs at least one border; a quantity by itself is only shown")

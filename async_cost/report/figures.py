@@ -43,7 +43,7 @@ def text(slot: Slot, form: str, numbers: Sequence[float], *, signed: bool = Fals
 
 
 def around(slot: Slot, form: str, low: float, high: float) -> str:
-    """An interval that contains no effect, in place of a number: `[−45, +123] ns`."""
+    """An interval that contains no effect, in place of a number: `[-45, +123] ns`."""
     ends, unit = in_unit(slot, "%" if slot.in_ratios else form, (low, high))
     shown = [words.signed(words.figure(end, max(ends, key=abs))) for end in ends]
     return f"[{shown[0]}, {shown[1]}]{_behind(unit)}"

@@ -1,9 +1,9 @@
-"""A finding as a reader sees it: a mark, the sentence with its numbers, then small their intervals and what the committed
-machines say; what follows from it where it is as expected.
+"""A finding as a reader sees it: a mark, the sentence with its numbers, then small their intervals and what the
+committed machines say; what follows from it where it is as expected.
 
 ✓ as expected; "fitted", as expected by a border that was written after the run was seen; ≠ not as expected; ≈ at the
-border; ? not known well enough; · only shown. What is not as expected is said by the label, which is true of any numbers.
-A quick run shows labels and numbers.
+border; ? not known well enough; · only shown. What is not as expected is said by the label, which is true of any
+numbers. A quick run shows labels and numbers.
 
 `said` makes the record that an output of a notebook holds (`SAID`); pages, samples and notes render that.
 """
@@ -56,7 +56,9 @@ USABLE = 0.25
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A part of a label with its number here (empty: not measured) and on the committed machines, and what was expected."""
+    """A part of a label with its number here (empty: not measured) and on the committed machines, and what was
+    expected.
+    """
 
     name: str
     here: str
@@ -67,8 +69,8 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What a page says of a finding. `head` and `small` are Markdown with places for the `texts` of numbers, of which those
-    that are rows of the table of comparisons have `addresses`. `asserted`: the head is the author's sentence.
+    """What a page says of a finding. `head` and `small` are Markdown with places for the `texts` of numbers, of which
+    those that are rows of the table of comparisons have `addresses`. `asserted`: the head is the author's sentence.
     """
 
     id: str
@@ -194,7 +196,9 @@ def _usable(one: Weighed) -> bool:
 
 
 def _signs_are_right(found: Found) -> bool:
-    """Whether numbers that this machine only shows lie on that side of no effect on which the sentence says they are."""
+    """Whether numbers that this machine only shows lie on that side of no effect on which the sentence says they
+    are.
+    """
     for filled in found.slots:
         slot, nothing = filled.slot, _nothing(filled.slot)
         if filled.judged or not slot.is_judged or _around(slot) or slot.of != "all":
@@ -251,7 +255,9 @@ def _negligible(slot: Slot, row: dict) -> bool:
 
 
 def _interval(filled: Filled, forms: dict[str, str]) -> str:
-    """The interval of a number; of several cases, from the lowest end to the highest. Nothing where the number shows it."""
+    """The interval of a number; of several cases, from the lowest end to the highest. Nothing where the number shows
+    it.
+    """
     ends, slot = filled.ends, filled.slot
     if not ends or slot.main.constant is not None or (slot.of == "most" and slot.is_judged):
         return ""
@@ -485,8 +491,8 @@ def table(some: Sequence[Said]) -> str:
 
 
 def footnotes(some: Sequence[Said]) -> Iterator[str]:
-    """What stands at the end of a page: what was expected of each number, as a folded table; what was not measured, with
-    the command that measures it.
+    """What stands at the end of a page: what was expected of each number, as a folded table; what was not measured,
+    with the command that measures it.
     """
     names = [machine.name for machine in machines()]
     expected = [row for one in some if not one.rough for row in one.rows if row.expected]

@@ -1,7 +1,8 @@
 """Publish a run: the pages of its analyses open from disk, without kernel and network.
 
 `publish` writes index.html, a page per notebook, a PDF of each where there is a Chromium, data/ with the run's own
-files, and summary.json for the list of all runs, reports/runs.html, which it renews; reports/index.html leads to the front of the site. `async_cost.workflow.publishing` is the command.
+files, and summary.json for the list of all runs, reports/runs.html, which it renews; reports/index.html leads to the
+front of the site. `async_cost.workflow.publishing` is the command.
 """
 
 import json

@@ -183,8 +183,8 @@ class Reading:
         return pl.concat(self.pick(*some).with_columns(pl.lit(name).alias(column)) for name, some in groups.items())
 
     def values(self, *some: Quantity) -> pl.DataFrame:
-        """What these quantities are here, a row for each measured case: KEY, value, low, high, in its unit, and name, what
-        the variant is called.
+        """What these quantities are here, a row for each measured case: KEY, value, low, high, in its unit, and name,
+        what the variant is called.
         """
         rows = [
             (*case[0][0].key, found.value, found.low, found.high, names.name(case[0][0].study, case[0][0].variant))
@@ -217,15 +217,15 @@ class Reading:
         return _show(one, shown.said(replace(self._judge(one), tested=self._tests(one)), self.run))
 
     def yardstick(self, label: str, **slot: Quantity) -> None:
-        """Have a page of a machine of another kind than the committed ones begin with how fast it is: by one time, which
-        the label names.
+        """Have a page of a machine of another kind than the committed ones begin with how fast it is: by one time,
+        which the label names.
         """
         one = finding.finding(Path.cwd().name, "yardstick", f"{label}.", label, slot)
         _show(one, shown.yardstick(self._judge(one), self.run))
 
     def on_top(self, rows: Mapping[str, Pair]) -> pl.DataFrame:
-        """What pairs add on top of their baselines, for `bars`, those that the run holds: row, base and added (ns a unit
-        of work), strong and plain (both as text).
+        """What pairs add on top of their baselines, for `bars`, those that the run holds: row, base and added (ns a
+        unit of work), strong and plain (both as text).
         """
         made = []
         for name, one in rows.items():

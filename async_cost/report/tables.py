@@ -28,8 +28,8 @@ class Table(HTML):
 
 
 def table(frame: pl.DataFrame, title: str | None = None, rows: Iterable[str] = ()) -> Table | None:
-    """The frame as a table in which nothing known is a dash, folded if it has a title; None for one without rows. `rows`
-    are the addresses of the comparisons that its numbers link to.
+    """The frame as a table in which nothing known is a dash, folded if it has a title; None for one without rows.
+    `rows` are the addresses of the comparisons that its numbers link to.
     """
     if frame.is_empty():
         return None
