@@ -5,7 +5,6 @@ import csv
 import pytest
 import recomputed
 
-
 #: Findings that say differences.
 DIFFERENCES = {
     row["id"]
@@ -19,5 +18,5 @@ def test_numbers_of_the_pages_follow_from_the_samples():
     assert len(found) >= 150
     for name, said, again in found:
         # A difference that is declared the other way round has the median time of its other side in it.
-        # A small difference has the last digits of both in it.
-        assert again == pytest.approx(said, rel=2e-3), name
+        close = 1e-2 if name.partition(" ")[0] in DIFFERENCES else 1e-4
+        assert again == pytest.approx(said, rel=close), name
