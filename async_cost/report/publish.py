@@ -52,6 +52,11 @@ def reading(run: Run) -> str:
     return f"{marks}. Brackets: 95 % confidence, {covers(run)}."
 
 
+def signs() -> str:
+    """The same in a line, for each page."""
+    return f"{finding.FITTED}: its border was written after this run. Brackets: 95 %; one build may lie further off."
+
+
 def publish(
     run_dir: Path,
     pages: Iterable[Page],
@@ -178,7 +183,7 @@ class _Report:
             scripts,
             title=page.heading,
             answer=page.answer and self._linked(page.study, page.answer),
-            reading=run and markup.inline(f"{reading(run)} {next_build(run, page.study)}".strip()),
+            reading=run and markup.inline(f"{signs()} {next_build(run, page.study)}".strip()),
             doubt=markup.inline(page.doubt) if page.doubt else None,
             studies=page.studies,
             notes=notes,

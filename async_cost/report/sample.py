@@ -18,7 +18,7 @@ from nbformat.v4 import new_output
 from async_cost import words
 from async_cost.report import PublishError, charts, finding, markup
 from async_cost.report.notebook import read, render, said_in, said_of
-from async_cost.report.publish import DECISIONS
+from async_cost.report.publish import DECISIONS, signs
 
 #: A link to the note on a comparison, which pages here do not have.
 LINK = re.compile(rf'<a href="#{words.NOTE}\w+">(.*?)</a>', re.DOTALL)
@@ -32,7 +32,7 @@ def pages(notebooks: Sequence[Path], origin: str, reading: str, numbers: str = "
     """
     files: dict[str, str] = {}
     for notebook in notebooks:
-        files |= _page(notebook, reading)
+        files |= _page(notebook)
     listed = "\n".join(questions(notebooks, ""))
     others = "\n".join(
         f"- {one.mark} [{finding.head(one)}]({notebook.stem}.md#finding-{one.id})"
@@ -48,20 +48,21 @@ def pages(notebooks: Sequence[Path], origin: str, reading: str, numbers: str = "
     return files
 
 
-def questions(notebooks: Sequence[Path], folder: str) -> Iterator[str]:
-    """What people ask, an entry of a list each, with the first numbers of the page that answers it; of a page without
-    findings the question alone.
+def questions(notebooks: Sequence[Path], folder: str, *, brief: bool = False) -> Iterator[str]:
+    """What people ask, an entry of a list each, with the first numbers of the page that answers it, or the very first
+    of them; of a page without findings the question alone.
     """
     if unknown := [notebook.stem for notebook in notebooks if notebook.stem not in DECISIONS]:
         raise PublishError(f"async_cost/report/publish.py: DECISIONS lacks what a reader of {unknown[0]} decides")
     for notebook in sorted(notebooks, key=lambda path: list(DECISIONS).index(path.stem)):
-        yield f"- [{DECISIONS[notebook.stem]}]({folder}{notebook.stem}.md) {_short(read(notebook))}".rstrip()
+        yield f"- [{DECISIONS[notebook.stem]}]({folder}{notebook.stem}.md) {_short(read(notebook), brief)}".rstrip()
 
 
-def _short(content: nbformat.NotebookNode) -> str:
+def _short(content: nbformat.NotebookNode, brief: bool) -> str:
     """The numbers of its first finding with what they are."""
     first = next((one for one in said_in(content) if not one.is_yardstick), None)
-    return finding.short(first) if first else ""
+    text = finding.short(first) if first else ""
+    return text.partition("; ")[0] if brief else text
 
 
 def headed(notebook: Path, executed: Path) -> str:
@@ -81,13 +82,13 @@ def picture(light: str, dark: str, alt: str) -> str:
     return f'<picture>{source}<img src="{light}" alt="{escape(alt)}"></picture>'
 
 
-def _page(notebook: Path, reading: str) -> dict[str, str]:
+def _page(notebook: Path) -> dict[str, str]:
     """The page of an executed notebook, and the pictures that it links to, by file name."""
     content, room, pictures = read(notebook), notebook.stem, dict[str, str]()
     render(content, as_markdown=True)
     answer = next((cell for cell in content.cells if "answer" in cell.metadata.get("tags", [])), None)
     if answer and any(map(said_of, answer.outputs)):
-        answer.outputs.append(new_output("display_data", {"text/markdown": f"*{reading}*"}))
+        answer.outputs.append(new_output("display_data", {"text/markdown": f"*{signs()} [All signs](README.md).*"}))
     for cell in content.cells:
         if cell.cell_type == "markdown":  # neighbours are pages of the sample too
             cell.source = _linked(cell.source, room)

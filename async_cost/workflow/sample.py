@@ -46,7 +46,7 @@ def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
     readme = (repository_root() / "README.md").read_text(encoding="utf-8")
     if BEGIN not in readme or END not in readme:
         raise SystemExit(f"README.md: the lines `{BEGIN}` and `{END}` are missing")
-    questions = "\n".join(sample.questions(notebooks, f"{FOLDER}/"))
+    questions = "\n".join(sample.questions(notebooks, f"{FOLDER}/", brief=True))
     answer = f"{screen(f'{FOLDER}/{{}}.md', f'{PICTURE.parent}/')}\n\n{questions}"
     between = re.escape(BEGIN) + ".*" + re.escape(END)
     files = {str(FOLDER / name): text for name, text in pages.items()}
