@@ -51,6 +51,8 @@ SIGNS = ("✓", FITTED, "≠", "≈", "?")
 OPEN = ("≠", "≈", "?")
 #: An interval around no effect that ends within this part of it is called nothing measurable.
 NEGLIGIBLE = 0.05
+#: Before a part of a label that follows another one.
+FURTHER = "… "
 #: Half an interval, as a part of the effect, up to which a number is of use although it crosses a border.
 USABLE = 0.25
 
@@ -358,7 +360,7 @@ def _rows(found: Found, forms: dict[str, str], texts: dict[str, str]) -> Iterato
         judged, others_than = [each.slot for each in filled if each.slot.is_judged], _against(filled)
         history = [changes.get((one.id, slot.name), {}) for slot in judged]
         yield Row(
-            name=f"… {name}" if at else name,
+            name=f"{FURTHER}{name}" if at else name,
             here=figures.together(texts[each] for each in names) + others_than if measured else "",
             others=others,
             expected=words.listing(figures.region(slot, forms[slot.name]) for slot in judged) if judged else "",
@@ -499,7 +501,7 @@ def footnotes(some: Sequence[Said]) -> Iterator[str]:
     columns = ["number", "expected", "here", *names, "changed"]
     values = (
         (
-            row.name,
+            row.name.removeprefix(FURTHER),
             row.expected,
             row.here or words.NOTHING,
             *(row.others.get(name, words.NOTHING) for name in names),
@@ -513,7 +515,7 @@ def footnotes(some: Sequence[Said]) -> Iterator[str]:
     if missing:
         studies = ",".join(dict.fromkeys(row.study for row, _ in missing))
         how = "PROFILE=quick NATIVE=1 " if missing[0][1] else ""
-        listed = words.listing(dict.fromkeys(markup.inline(row.name) for row, _ in missing))
+        listed = words.listing(dict.fromkeys(markup.inline(row.name.removeprefix(FURTHER)) for row, _ in missing))
         yield (
             f'<details class="absent"><summary>Not in this run: {listed}</summary>'
             f"<p><code>make report {how}STUDIES={escape(studies)}</code> measures them.</p></details>"

@@ -25,7 +25,7 @@ Numbers = Mapping[str, Mapping[str, float]]
 #: Whose numbers are in the sentence above the picture: the least and the most of an await, a task, a request.
 IN_TITLE = ("call-async-fn", "tokio-await", "tokio-spawn", "tcp-tokio")
 #: Those that the sentences above the table need.
-IN_LEAD = ("call-async-fn", "request-lean", "request-habits", "tcp-loop", "tcp-tokio")
+IN_LEAD = ("call-async-fn", "request-lean", "request-habits", "tcp-loop", "tcp-tokio", "tcp-frontier")
 #: What to do, each with the rows whose numbers it says.
 ADVICE = {
     "Await in place ({tokio-await}), and spawn only what must run beside you ({tokio-spawn}).": {
@@ -97,10 +97,11 @@ def lead(numbers: Numbers) -> str:
     if not known:
         return ""
     (_, own), *others = known
-    elsewhere = "".join(f" {name}: {_tokio(one)}; {_call(one)}; {_span(one)}." for name, one in others)
+    elsewhere = "".join(f" {name}: {_tokio(one)}, {_lean(one)}; {_call(one)}; {_span(one)}." for name, one in others)
     return (
-        f"**tokio adds {_tokio(own)}. Async by itself is the small part: an `async fn` adds {_call(own)}, and a whole "
-        f"request without a kernel {_span(own)}, depending on how you write it.**{elsewhere}"
+        f"**tokio adds {_tokio(own)}; our leanest async executor, on the same epoll, takes {_lean(own)} in all. An `async fn` "
+        f"adds {_call(own)} to a call, and async {_span(own)} to a request without a kernel, depending on how you "
+        f"write it.**{elsewhere}"
     )
 
 
@@ -110,6 +111,10 @@ def _tokio(own: Mapping[str, float]) -> str:
     more = own["tcp-tokio"] - loop
     part = f"{words.figure(100 * more / loop)}{words.PERCENT}"
     return f"{words.short_time(more)} to a TCP request of {words.short_time(loop)} ({part})"
+
+
+def _lean(own: Mapping[str, float]) -> str:
+    return words.short_time(own["tcp-frontier"])
 
 
 def _call(own: Mapping[str, float]) -> str:
