@@ -647,7 +647,7 @@ def test_the_other_machines_stand_behind_with_what_is_not_as_expected_there(judg
 
     def row(name: str, value: float, outcome: str) -> dict:
         ends = dict.fromkeys(("value", "low", "high", "least", "greatest"), value)
-        return ends | {"hash": hashes["page-id", name], "true": None, "outcome": outcome}
+        return ends | {"hash": hashes["page-id", name], "true": None, "tested": "yes", "outcome": outcome}
 
     series = {
         machines()[0].series: {
@@ -693,7 +693,7 @@ def test_a_cause_is_confirmed_refuted_or_open_on_each_machine(judge, monkeypatch
 def test_a_page_of_another_machine_begins_with_how_fast_it_is(judge, monkeypatch):
     one = said(FREE.turned.time())
     ((_, hash),) = hashes_of([one]).items()
-    ends = dict.fromkeys(("value", "low", "high", "least", "greatest"), 50.0)
+    ends = dict.fromkeys(("value", "low", "high", "least", "greatest"), 50.0) | {"tested": "yes"}
     row = {("page-id", "it"): ends | {"hash": hash, "true": None, "outcome": SHOWN}}
     monkeypatch.setattr(shown, "said_by", lambda kind, series: row)
     lines = [shown.markdown(shown.yardstick(judge(one, {"it": [at(ns, 1)]}), judge.run)) for ns in (110, 25)]

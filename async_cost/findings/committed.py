@@ -53,11 +53,15 @@ def machines() -> tuple[Machine, ...]:
 
 
 def _machines(names: list[str], newest: dict[str, str]) -> Iterator[Machine]:
+    known: set[str] = set()
     for name in names:
         file = repository_root() / "data" / "runs" / newest[name] / "run.json"
         if file.exists():  # a reader may have put the runs of others aside
             info = record.read_run_info(file).machine
-            yield Machine(short(info), newest[name], kind(info))
+            own = short(info)
+            own = f"{own} ({name})" if own in known else own
+            known.add(own)
+            yield Machine(own, newest[name], kind(info))
 
 
 def kind(machine: record.Machine) -> tuple:
@@ -66,5 +70,6 @@ def kind(machine: record.Machine) -> tuple:
 
 
 def short(machine: record.Machine) -> str:
-    """A processor in a word or two: Xeon, EPYC."""
-    return " ".join(VENDORS.sub(" ", machine.cpu or "").split()) or "an unknown processor"
+    """A processor in a word or two: Xeon, EPYC; nothing in it is markup."""
+    words = re.sub(r"[^\w .+-]", " ", VENDORS.sub(" ", machine.cpu or ""))
+    return " ".join(words.split()) or "an unknown processor"

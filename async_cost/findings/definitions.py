@@ -159,11 +159,12 @@ def latency_slots() -> list[Slot]:
 def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
     """The rows of data/judged.csv of a series."""
     findings, judge, claims = list(findings), Judge(run), claims_of_today()
-    hashes = hashes_of(findings)
+    judge.clock = True  # what is committed is what nanoseconds are expected of
+    hashes, tested = hashes_of(findings), seen_by(run, "findings")
     for found in map(judge, findings):
         for one in found.slots:
             at = one.slot.id, one.slot.name
-            yield _row("finding", *at, hashes[at], run) | _says(one)
+            yield _row("finding", *at, hashes[at], run) | _says(one) | {"tested": _yes(hashes[at] in tested)}
     for price in latency_slots():
         filled = Filled(price, *weigh(price, price.main.cases, judge.effects(price.main), judge.values), judged=False)
         yield _row("price", price.id, "", str(row_of(price, limits_of_today())["hash"]), run) | _says(filled)
@@ -176,12 +177,16 @@ def _row(kind: str, id: str, slot: str, hash: str, run: Run) -> dict[str, object
     return {"kind": kind, "id": id, "slot": slot, "hash": hash, "series": run.info.run_id}
 
 
+def _yes(true: bool) -> str:
+    return "yes" if true else ""
+
+
 def _says(one: Filled) -> dict[str, object]:
     """What is said of a slot: the case that decides, the ends of all cases, and of how many it is true."""
     measured = one.measured
     ends = {"least": measured[0].effect, "greatest": measured[-1].effect} if measured else {}
     true = sum(each.outcome is Outcome.HOLDS for each in measured) if len(one.each) > 1 and one.slot.is_judged else None
-    outcome = _outcome(one.weighed) if one.slot.is_judged else {"outcome": SHOWN}
+    outcome = _outcome(one.weighed) if one.slot.is_judged or one.weighed.doubted else {"outcome": SHOWN}
     return _numbers_of(one.weighed) | {name: _digits(end) for name, end in ends.items()} | {"true": true} | outcome
 
 

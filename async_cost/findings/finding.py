@@ -68,9 +68,9 @@ class Found:
 
     @property
     def doubted(self) -> Filled | None:
-        """The first slot whose number is no evidence in this run, if that leaves the sentence open."""
-        open_one = self.outcome in (None, Outcome.UNDECIDED)
-        return next((one for one in self.slots if one.weighed.doubted), None) if open_one else None
+        """The first slot whose number is no evidence in this run, unless the others refute the sentence."""
+        doubted = next((one for one in self.slots if one.weighed.doubted), None)
+        return None if self.outcome is Outcome.DOES_NOT_HOLD else doubted
 
 
 def finding(

@@ -12,6 +12,7 @@ from async_cost.findings import prices
 from async_cost.findings.committed import definitions, judged, machines
 from async_cost.findings.finding import Judge
 from async_cost.findings.operands import Pair, Quantity
+from async_cost.findings.record import SHOWN
 from async_cost.runs.comparisons import DATA
 from async_cost.runs.reader import read_table
 from async_cost.runs.run import Run
@@ -73,7 +74,7 @@ def quantities() -> dict[str, Quantity]:
 
 def committed() -> dict[str, dict[str, float]]:
     """The latency numbers of the committed machines, in nanoseconds by id, by the name of the machine."""
-    rows = judged().filter(pl.col("value").is_not_null(), kind="price").select("series", "id", "value")
+    rows = judged().filter(pl.col("value").is_not_null(), kind="price", outcome=SHOWN).select("series", "id", "value")
     return {
         machine.name: {id: ns for series, id, ns in rows.iter_rows() if series == machine.series}
         for machine in machines()

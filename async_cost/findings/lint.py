@@ -19,6 +19,8 @@ SMALL_NS = 20.0
 SLOT = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 #: A result that somebody typed. Loads (KiB, connections, tasks) and what a document says may be typed.
 TYPED = re.compile(rf"\d\s?(?:ns|µs|us|ms|s|%|times|{TIMES}|x|kB|MB|bytes|nanoseconds|microseconds|per cent)(?!\w)")
+#: How a slot may be written, and a ratio alone.
+FORMS, FORMS_OF_RATIOS = ("", "+", "x", "%", "of"), ("x", "%", "of")
 CODE = re.compile(r"`([^`]+)`")
 
 
@@ -60,6 +62,11 @@ def problems(one: Finding) -> Iterator[str]:
         ratios = [slot for slot in one.slots if slot.operation == "ratio"]
         if len(ratios) < 2:
             yield "a ratio of ratios stands alone; show both ratios beside it"
+    for text in texts.values():
+        for name, form in slots_of(text).items():
+            ratio = any(slot.name == name and slot.in_ratios for slot in one.slots)
+            if form not in FORMS or (form in FORMS_OF_RATIOS and not ratio):
+                yield f"{{{name}:{form}}} is no form of it; a ratio has {', '.join(FORMS_OF_RATIOS)}, another number +"
     for slot in one.judged:
         if not slot.why and slot.relation in ("at most", "at least"):
             yield f"a side of {slot.name} is open; close it, or say why="

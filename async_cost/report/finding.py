@@ -19,7 +19,7 @@ import polars as pl
 from async_cost import words
 from async_cost.findings.committed import Machine, definitions, kind, machines
 from async_cost.findings.committed import short as short_name
-from async_cost.findings.definitions import hashes_of, said_by
+from async_cost.findings.definitions import NOT_JUDGED, hashes_of, said_by
 from async_cost.findings.finding import Filled, Found
 from async_cost.findings.lint import SLOT, slots_of
 from async_cost.findings.names import name as called
@@ -247,7 +247,9 @@ def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
         return f"{figures.NOTHING_MEASURABLE} {ends}" if around and inside and _negligible(slot, row) else ends
     extreme = slot.is_judged and (slot.of == "none" or slot.relation == "not slower")
     values = [row["value"]] if extreme else [row["least"], row["greatest"]]
-    other_side = min(values) < nothing and (label or not slot.is_judged)
+    below = slot.is_judged and slot.most is not None and slot.most <= nothing
+    on_other_side = min(values) < nothing or (below and max(values) > nothing)
+    other_side = on_other_side and (label or not slot.is_judged)
     return figures.text(slot, form, values, signed=around or other_side)
 
 
@@ -285,13 +287,15 @@ def _others(
 
 def _elsewhere(one: Finding, run: Run) -> Iterator[tuple[str, str]]:
     """The mark of a finding on each committed machine of another kind that decides it."""
-    hashes, marks = hashes_of([one]), {Outcome.HOLDS: "✓", Outcome.DOES_NOT_HOLD: "≠"}
+    hashes = hashes_of([one])
     for machine in _apart_from(run):
         rows = [_row_of(slot, machine.series, hashes) for slot in one.judged]
         if rows and all(rows):
             word = together(
                 Outcome(row["outcome"]) if row["outcome"] in list(Outcome) else Outcome.UNDECIDED for row in rows if row
             )
+            tested = all(row["tested"] for row in rows if row)
+            marks = {Outcome.HOLDS: "✓" if tested else FITTED, Outcome.DOES_NOT_HOLD: "≠"}
             yield machine.name, marks.get(word, "?")
 
 
@@ -308,7 +312,7 @@ def _row_of(slot: Slot, series: str, hashes: dict[tuple[str, str], str]) -> dict
 
 
 def _of_row(slot: Slot, form: str, row: dict | None) -> str:
-    if row is None:
+    if row is None or row["outcome"] in (NOT_JUDGED, Outcome.NOT_MEASURABLE):
         return ""
     text = _text(slot, form, row, row["outcome"] == Outcome.HOLDS, label=True)
     if row["outcome"] == Outcome.UNDECIDED and "[" not in text:
@@ -484,12 +488,18 @@ def table(some: Sequence[Said]) -> str:
     names = [machine.name for machine in machines()]
     top = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("", "yours", *names))
     body = "".join(
-        f'<tr id="finding-{escape(one.id)}"><td>{markup.inline(row.name)}</td><td><b>{markup.inline(row.here)}</b></td>'
+        f"<tr{_anchor(one, row)}><td>{markup.inline(row.name)}</td><td><b>{markup.inline(row.here)}</b></td>"
         + "".join(f"<td>{markup.inline(row.others.get(name, words.NOTHING))}</td>" for name in names)
         + "</tr>\n"
         for one, row in rows
     )
     return f'<table class="numbers"><thead><tr>{top}</tr></thead><tbody>\n{body}</tbody></table>' if rows else ""
+
+
+def _anchor(one: Said, row: Row) -> str:
+    """The place of a finding, at its first row."""
+    first = next(each for each in one.rows if each.here)
+    return f' id="finding-{escape(one.id)}"' if row is first else ""
 
 
 def footnotes(some: Sequence[Said]) -> Iterator[str]:
@@ -501,9 +511,9 @@ def footnotes(some: Sequence[Said]) -> Iterator[str]:
     columns = ["number", "expected", "here", *names, "changed"]
     values = (
         (
-            row.name.removeprefix(FURTHER),
+            words.plain(row.name.removeprefix(FURTHER)),
             row.expected,
-            row.here or words.NOTHING,
+            words.plain(row.here or words.NOTHING),
             *(row.others.get(name, words.NOTHING) for name in names),
             row.changed,
         )
@@ -513,7 +523,8 @@ def footnotes(some: Sequence[Said]) -> Iterator[str]:
         yield tables.table(pl.DataFrame(list(values), columns, orient="row"), "What was expected of each number").data
     missing = [(row, one.rough) for one in some for row in one.rows if not row.here]
     if missing:
-        studies = ",".join(dict.fromkeys(row.study for row, _ in missing))
+        studies = " ".join(dict.fromkeys(row.study for row, _ in missing))
+        studies = f'"{studies}"' if " " in studies else studies
         how = "PROFILE=quick NATIVE=1 " if missing[0][1] else ""
         listed = words.listing(dict.fromkeys(markup.inline(row.name.removeprefix(FURTHER)) for row, _ in missing))
         yield (

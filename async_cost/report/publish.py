@@ -15,6 +15,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from async_cost.files import write_whole
+from async_cost.findings.latency import committed
 from async_cost.report import assets, finding, latency, markup, provenance, site
 from async_cost.report import pdf as paper
 from async_cost.report.notebook import Page, read, take_heading
@@ -148,9 +149,9 @@ class _Report:
             "front.html.j2",
             "index.html",
             [assets.script("search.js")],
-            lead=markup.inline(latency.lead(numbers)),
+            lead=markup.inline(latency.lead(committed())),
             numbers=Markup(latency.html(numbers, "{}.html", known)),
-            advice=Markup(markup.safe_output({"text/markdown": latency.advice(numbers)})),
+            advice=Markup(markup.safe_output({"text/markdown": latency.advice(committed())})),
             asked=sorted(self.pages, key=lambda page: page is not first),
             decisions=DECISIONS,
             short={page.study: self._linked(page.study, page.short_answer or "") for page in self.pages},

@@ -247,24 +247,21 @@ class Reading:
         marks = {f"{own} here" if own in others else own: here}
         for name in others:
             marks[name] = {one.elsewhere.get(name, "?") for one in said}
-        # What was written after these machines were seen agrees with them, and is not confirmed by them.
-        agrees = "in agreement" if shown.FITTED in here else "confirmed"
-        found: dict[str, list[str]] = {agrees: [], "refuted": [], "open": []}
+        # What was written after a machine was seen agrees with it, and is not confirmed by it.
+        words_of = {"confirmed": {"✓"}, "in agreement": {"✓", shown.FITTED}, "refuted": {"≠"}}
+        found: dict[str, list[str]] = {"refuted": [], "confirmed": [], "in agreement": [], "open": []}
         for name, some in marks.items():
-            word = agrees if some <= {"✓", shown.FITTED} else "refuted" if some == {"≠"} else "open"
+            word = next((word for word, allowed in words_of.items() if some <= allowed), "open")
             found[word].append(name)
-        order = sorted((word for word in found if found[word]), key=lambda word: word != "refuted")
-        parts = [f"{word} on the {words.listing(found[word])}" for word in order]
+        parts = [f"{word} on the {words.listing(names)}" for word, names in found.items() if names]
         text = f"{', '.join(parts)}."
         say(f"**{text[:1].upper()}{text[1:]}**")
 
     def _tests(self, one: Finding) -> bool:
-        """Whether what a finding expects is as it was before the run began; or the run tests none, as it says
-        elsewhere.
-        """
+        """Whether what a finding expects is as it was before the run began."""
         tested, judged = seen_by(self.run, "findings"), {(one.id, slot.name) for slot in one.judged}
         hashes = hashes_of([one])
-        return not tested or all(hashes[place] in tested for place in judged)
+        return all(hashes[place] in tested for place in judged)
 
 
 def _show(one: Finding, said: shown.Said) -> shown.Said:

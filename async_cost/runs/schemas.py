@@ -215,6 +215,7 @@ class JudgedRows(dy.Schema):
     least = dy.Float64(nullable=True)
     greatest = dy.Float64(nullable=True)
     true = dy.UInt32(nullable=True)
+    tested = dy.String(nullable=True, regex=r"^yes$")
     outcome = dy.String(nullable=False, regex=LINE)
 
 
