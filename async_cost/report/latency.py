@@ -36,9 +36,9 @@ ADVICE = {
     },
 }
 CAUTION = (
-    "Compare rows within a block: one driver, as many threads. Averages over builds and hours on cloud machines with two "
-    "cores, in the cells of notebooks, from which programs differ in some rows; a single build may lie further off. Not "
-    "measured: an async lock without contention, `io_uring`, a network."
+    "Compare rows within a block: one driver, as many threads. Averages over builds and hours, of notebook cells, on cloud "
+    "machines with two cores; programs and single builds differ. Not measured: an async lock without contention, "
+    "`io_uring`, a network."
 )
 #: What the machine of a reader is called beside the committed ones.
 YOURS = "yours"
