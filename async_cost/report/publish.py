@@ -177,7 +177,8 @@ class _Report:
         scripts += [assets.script("tables.js")] if 'class="fold"' in page.body else []
         notes = self.notes.of(page.rows) if self.notes else []
         scripts += [assets.script("notes.js")] if notes else []
-        run = self.notes.run if self.notes and page.findings else None
+        signed = any(not one.rough for one in page.said)
+        run = self.notes.run if self.notes and signed else None
         return self._render(
             "page.html.j2",
             page.href,
