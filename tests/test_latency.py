@@ -127,7 +127,7 @@ def test_what_no_machine_has_is_left_out():
 
 
 def test_the_picture_says_its_numbers_and_follows_the_page():
-    sentence = "An async fn adds 1.3 ns, an await that waits takes 78 ns, a task 342 ns, a TCP request 4.0 µs"
+    sentence = "An async fn adds 1.3 ns; an await takes 78 ns, a task 342 ns, TCP 4.0 µs"
     assert shown.title({"Xeon": LEAST}).replace(words.NBSP, " ") == sentence
     svg = shown.card({"Xeon": LEAST, "EPYC": LEAST | {"call-async-fn": -0.86}}, "a source")
     for text in ("+1.3", SLOWER, "Xeon", "EPYC", "a source", "10 µs"):

@@ -185,7 +185,7 @@ def title(numbers: Numbers) -> str:
     if min(known) <= 0:
         return UNTITLED
     call, awaited, task, request = map(words.short_time, known)
-    return f"An async fn adds {call}, an await that waits takes {awaited}, a task {task}, a TCP request {request}"
+    return f"An async fn adds {call}; an await takes {awaited}, a task {task}, TCP {request}"
 
 
 def card(numbers: Numbers, source: str = "") -> str | None:
