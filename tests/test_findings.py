@@ -225,7 +225,7 @@ def test_time_and_what_adds_up_over_a_sample_are_for_one_unit(tmp_path):
         (boxed.metric("cpu_ns").ratio, 2),
     ):
         assert judge(said(of)).slots[0].weighed.effect == pytest.approx(value, rel=0.01)
-    shown_value, *ends = Reading(judge.run).values(boxed.time("spawns").named("a task")).row(0)[3:]
+    shown_value, *ends = Reading(judge.run).values(boxed.time("spawns")).row(0)[3:]
     assert shown_value == pytest.approx(30, rel=0.01) and ends[0] < shown_value < ends[1]
 
 

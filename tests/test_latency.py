@@ -81,7 +81,7 @@ def test_the_findings_that_explain_them_exist():
 def test_a_run_has_the_numbers_of_its_studies_and_says_what_it_lacks(runs):
     run = load_run(make_run(runs / "run", None, ladder=LADDER, rounds=60, noise=0.002))
     numbers = latency.numbers(run)
-    assert numbers["id"].to_list() == list(latency.quantities())
+    assert numbers["id"].to_list() == list(latency.latencies())
     lean = numbers.row(by_predicate=pl.col("id") == "request-lean", named=True)
     assert lean["added"] and lean["lacks"] is None and lean["low"] < lean["ns"] < lean["high"]
     assert lean["ns"] == pytest.approx((RUNGS["frontier"][0] - 1) * BEST_NS / REQUESTS, rel=0.05)

@@ -67,11 +67,6 @@ def latencies() -> dict[str, Latency]:
     return {row["id"]: row_of(**row) for row in rows.iter_rows(named=True)}
 
 
-def quantities() -> dict[str, Quantity]:
-    """The number of each row of the first screen by id, whatever run it is asked of."""
-    return {id: one.quantity for id, one in latencies().items()}
-
-
 def committed() -> dict[str, dict[str, float]]:
     """The latency numbers of the committed machines, in nanoseconds by id, by the name of the machine."""
     rows = judged().filter(pl.col("value").is_not_null(), kind="price", outcome=SHOWN).select("series", "id", "value")

@@ -58,14 +58,6 @@ class Quantity(Measure):
         )
         return Expected(self, Word(relation, least, most, why, of))
 
-    def expect_word(self, word: Word) -> "Expected":
-        """The quantity, expected to be as a word of the vocabulary says, such as ac.cheapest."""
-        return Expected(self, word)
-
-    def named(self, noun: str) -> "Quantity":
-        """The same, its values followed by `noun`."""
-        return replace(self, noun=noun)
-
 
 @dataclass(frozen=True)
 class Expected:

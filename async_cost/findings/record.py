@@ -64,10 +64,6 @@ class Finding:
         """The slots of which something is expected."""
         return tuple(slot for slot in self.slots if slot.is_judged)
 
-    def slot(self, name: str) -> Slot:
-        """The slot of that name."""
-        return next(slot for slot in self.slots if slot.name == name)
-
 
 def record(one: Finding) -> dict:
     """The definition as JSON holds it."""

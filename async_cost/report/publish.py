@@ -55,7 +55,7 @@ def reading(run: Run) -> str:
 
 def signs() -> str:
     """The same in a line, for each page."""
-    return f"{finding.FITTED}: its border was written after this run. Brackets: 95 %; one build may lie further off."
+    return f"{finding.FITTED}: its border is newer than the run. Brackets: 95 %."
 
 
 def publish(
