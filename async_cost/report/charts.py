@@ -398,9 +398,11 @@ def matrix(
     row: str = "row",
     column: str = "column",
     within: str | None = None,
+    accent: str | None = None,
 ) -> alt.LayerChart | None:
     """A figure for each `row` and `column`: columns of these names, value (the shade, on a log scale from the least
-    value: of all, or `within` each value of a column) and text (what is written, in as many lines as it needs).
+    value: of all, or `within` each value of a column) and text (what is written, in as many lines as it needs). With
+    `accent`, a column that says which cells matter, these are coloured, and no others.
     """
     if frame.select(row, column, "value", "text").is_empty():
         return None
@@ -415,13 +417,16 @@ def matrix(
         f"4 + {LINE} * {_by_width(*(max(map(len, one.heads.values())) - 1 for one in (wide, narrow)))}"
     )
     base = alt.Chart(frame.with_columns(wide=wide.texts, narrow=narrow.texts)).encode(
-        x=alt.X(f"{column}:N", sort=None, title=None, axis=names),
+        x=alt.X(f"{column}:N", sort=frame[column].unique(maintain_order=True).to_list(), title=None, axis=names),
         y=_rows(row, {name: name for name in frame[row]}, height=_by_width(wide.height, narrow.height)),
         tooltip=_tooltip(frame, [row, column, "text"]),
     )
     darkest = frame.select(pl.col("shade").max().clip(0.5, 2)).item()
     strength = alt.Scale(domain=[0, darkest], range=[0.06, 0.6], clamp=True)
-    cell = base.mark_rect(color=VERMILLION).encode(opacity=alt.Opacity("shade:Q", legend=None, scale=strength))
+    if accent:
+        cell = base.transform_filter(f"datum.{accent}").mark_rect(color=BLUE, opacity=0.25)
+    else:
+        cell = base.mark_rect(color=VERMILLION).encode(opacity=alt.Opacity("shade:Q", legend=None, scale=strength))
     seen = _ends(frame, "value", [row, column], shown="text")
     return _chart([cell, _fitting(base)], f"{description} {seen}", wide.height, title)
 
