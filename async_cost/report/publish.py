@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from async_cost.files import write_whole
 from async_cost.findings.latency import committed
-from async_cost.report import assets, finding, latency, markup, provenance, site
+from async_cost.report import assets, calculator, finding, latency, markup, provenance, site
 from async_cost.report import pdf as paper
 from async_cost.report.notebook import Page, read, take_heading
 from async_cost.report.notes import Notes
@@ -175,6 +175,7 @@ class _Report:
     def _write_page(self, page: Page, before: Page | None, after: Page | None) -> Path:
         scripts = [assets.chart_library(), assets.script("page.js")] if page.picture else []
         scripts += [assets.script("tables.js")] if 'class="fold"' in page.body else []
+        scripts += [calculator.script(page.calculator)] if page.calculator else []
         notes = self.notes.of(page.rows) if self.notes else []
         scripts += [assets.script("notes.js")] if notes else []
         signed = any(not one.rough for one in page.said)

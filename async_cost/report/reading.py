@@ -28,8 +28,10 @@ from async_cost.literature.claims import NO_CLAIM
 from async_cost.literature.published import load_published, published_times
 from async_cost.report import charts
 from async_cost.report import finding as shown
+from async_cost.report.calculator import calculator
 from async_cost.report.claims import claims
 from async_cost.report.records import remarks
+from async_cost.report.tables import Table
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.find import choose_run
 from async_cost.runs.judged import seen_by
@@ -113,6 +115,10 @@ class Reading:
     def prices(self) -> pl.DataFrame:
         """What data/prices.csv lists, with the prices of this run: `findings.prices.COLUMNS`."""
         return prices(self.run)
+
+    def calculator(self, **counts: float) -> Table:
+        """A worked example that does so much of the prices with these ids (`_` for `-`), and on a page a calculator."""
+        return calculator(self.run, self.prices, {id.replace("_", "-"): count for id, count in counts.items()})
 
     @cached_property
     def claims(self) -> pl.DataFrame:
