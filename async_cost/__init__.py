@@ -1,7 +1,7 @@
 """async-cost: from the raw samples of a run to sentences with error bars.
 
-A notebook says `import async_cost` and finds here what it needs: `open`, the operands and the words of findings, and
-the shapes of charts.
+A notebook says `import async_cost` and finds here what it needs: `open`, the operands of findings, and the shapes of
+charts.
 
 Packages in the order in which data flows; none uses a later one: `runs` (a run, or an error that says what to repair),
 `statistics` (from samples to the table of comparisons, and what may be concluded), `literature` (what others reported
@@ -25,10 +25,6 @@ _OF_NOTEBOOKS = {
     "async_cost.report.reading": ("open", "say"),
     "async_cost.report.machines": ("open_machines",),
     "async_cost.findings.operands": ("pair", "pairs", "Pairs", "ratio_of_ratios", "more_added"),
-    "async_cost.findings.vocabulary": (
-        *("about", "under", "over", "between", "exactly", "same", "slower", "faster", "less", "more", "cheapest"),
-        *("all_of", "most_of", "none_of"),
-    ),
     "async_cost.report.charts": ("intervals", "staircase", "bars", "lines", "matrix"),
     "async_cost.report.tables": ("table", "comparison_table", "time_text"),
     "async_cost.workflow.experiments": ("last_experiment",),

@@ -175,7 +175,7 @@ def test_a_derived_table_depends_on_all_code_that_its_maker_imports(tmp_path, mo
     done = subprocess.run([sys.executable, "-c", LACKING], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["statistics.table", "machines.claims", "report.machines"]
     monkeypatch.setattr(tables, "PACKAGE", shutil.copytree(tables.PACKAGE, tmp_path / "package"))
-    for name in ("words.py", "findings/vocabulary.py"):
+    for name in ("words.py", "findings/operands.py"):
         before = tables.code_of("findings")
         more(tables.PACKAGE / name, "import", "\nimport")
         assert tables.code_of("findings") != before, name
