@@ -10,6 +10,7 @@ from pathlib import Path
 import ladder_source
 import polars as pl
 import pytest
+from made_up_runs import OFF, ON, bench_of, change_record, make_run
 from refusal import refused
 
 from async_cost import derived as tables
@@ -19,7 +20,6 @@ from async_cost.runs.find import load_run, open_run
 from async_cost.runs.record import KINDS
 from async_cost.statistics import table
 from async_cost.statistics.table import COLUMNS, make
-from async_cost.testing.made_up_runs import OFF, ON, bench_of, change_record, make_run
 
 STUDY = "zero-cost"
 

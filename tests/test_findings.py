@@ -9,6 +9,7 @@ from dataclasses import replace
 import msgspec
 import polars as pl
 import pytest
+from made_up_runs import OFF, ON, REQUESTS, Study, make_run
 
 import async_cost as ac
 from async_cost import words
@@ -27,7 +28,6 @@ from async_cost.runs.judged import definition
 from async_cost.statistics.effects import Effect, _apart, _crossing
 from async_cost.statistics.interval import quantile
 from async_cost.statistics.statement import Outcome, departure, outcome
-from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, Study, make_run
 
 FREE, CALLS = (pair("zero-cost", "nonbox", "manual", parameter) for parameter in (OFF, ON))
 DESIGNS = pairs("zero-cost", baseline="manual", parameter=OFF, only=["nonbox", "box", "box+arc"])

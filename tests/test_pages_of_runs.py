@@ -11,6 +11,7 @@ import nbformat
 import pytest
 from browsing import DESKTOP, PHONE
 from hostile_runs import MARKUP, hostile_copies
+from made_up_runs import LADDER, OFF, ON, REVERSED, ZERO_COST, make_run
 
 from async_cost.literature import replication
 from async_cost.literature.claims import load_claims
@@ -21,7 +22,6 @@ from async_cost.report import notebook
 from async_cost.report.publish import publish, publish_alone
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.statement import Outcome
-from async_cost.testing.made_up_runs import LADDER, OFF, ON, REVERSED, ZERO_COST, make_run
 from async_cost.workflow.publishing import execute
 
 QUIET = {"rounds": 60, "noise": 0.005}

@@ -9,6 +9,16 @@ import msgspec
 import nbformat
 import polars as pl
 import pytest
+from made_up_runs import (
+    ANSWER,
+    FINDING,
+    OFF,
+    ON,
+    example_run,
+    make_run,
+    publish_example,
+    write_notebook,
+)
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from async_cost.findings.finding import Judge, finding
@@ -20,16 +30,6 @@ from async_cost.report.notebook import Page, page_of
 from async_cost.report.reading import Reading
 from async_cost.runs.find import open_run
 from async_cost.runs.record import Machine, Toolchain
-from async_cost.testing.made_up_runs import (
-    ANSWER,
-    FINDING,
-    OFF,
-    ON,
-    example_run,
-    make_run,
-    publish_example,
-    write_notebook,
-)
 from async_cost.workflow.studies import ANALYSED
 
 LIMIT_BYTES = 3_000_000

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from browsing import DESKTOP, PHONE
+from made_up_runs import HOSTILE, example_run, publish_example, write_notebook
 from markupsafe import Markup
 
 from async_cost.report import pdf as paper
 from async_cost.report import site
 from async_cost.report.notebook import Page, page_of
 from async_cost.report.publish import publish, publish_alone
-from async_cost.testing.made_up_runs import HOSTILE, example_run, publish_example, write_notebook
 
 AXE = Path(__file__).parent / "assets" / "axe.min.js"
 #: How bad axe may find nothing. Below are hints, such as two landmarks of one name.

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
+from made_up_runs import OFF, make_run
 from msgspec.structs import replace
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from ours import NOTEBOOKS
@@ -20,7 +21,6 @@ from async_cost.report.records import remarks
 from async_cost.runs.find import load_run
 from async_cost.runs.judged import claims_of_today, findings_of_today
 from async_cost.runs.record import read_run_info
-from async_cost.testing.made_up_runs import OFF, make_run
 from async_cost.workflow import commands, environment, plan, publishing, toolchain
 from async_cost.workflow.analyses import execute as execute_analyses
 from async_cost.workflow.commands import chosen_studies

@@ -3,7 +3,7 @@
 Tests use them to see whether the estimates find the truth and whether the words follow it, and whether pages are safe
 with what a stranger may send. To see what a notebook says about an effect or its reverse:
 
-    python -c 'from async_cost.testing.made_up_runs import *; make_run("/tmp/runs", REVERSED, ladder=LADDER)'
+    PYTHONPATH=tests python -c 'from made_up_runs import *; make_run("/tmp/runs", REVERSED, ladder=LADDER)'
     ASYNC_COST_RUN=/tmp/runs/made-up/20260101T000000Z jupyter lab
 """
 
