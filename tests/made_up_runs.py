@@ -400,10 +400,10 @@ def write_notebook(path: Path) -> Path:
     return path
 
 
-def publish_example(root: Path, *, pdf: bool = False, **run: Any) -> Path:
+def publish_example(root: Path, **run: Any) -> Path:
     """The folder of a published example report below `root`; `run` as for `example_run`."""
     notebook = write_notebook(root / "zero-cost.ipynb")
-    publish(example_run(root / "run", **run), [page_of(notebook)], root / "report", pdf=pdf)
+    publish(example_run(root / "run", **run), [page_of(notebook)], root / "report")
     return root / "report"
 
 

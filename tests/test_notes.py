@@ -55,7 +55,7 @@ def report(run, rows, tmp_path_factory):
     ]
     nbformat.write(new_notebook(cells=cells), root / "zero-cost.ipynb")
     sources = {study: measuring(study) for study in MEASURED}
-    publish(run, [page_of(root / "zero-cost.ipynb")], root / "report", pdf=False, sources=sources)
+    publish(run, [page_of(root / "zero-cost.ipynb")], root / "report", sources=sources)
     return root / "report"
 
 

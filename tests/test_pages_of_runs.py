@@ -98,7 +98,7 @@ def test_a_hostile_statement_is_shown_and_not_run(effect, claims, tmp_path, open
                 html = output["data"]["text/html"]
                 output["data"]["text/html"] = html.replace("One run of any variant", HOSTILE)
     nbformat.write(content, tmp_path / claims.name)
-    _, file = publish(effect, [notebook.page_of(tmp_path / claims.name)], tmp_path / "out", pdf=False)
+    _, file = publish(effect, [notebook.page_of(tmp_path / claims.name)], tmp_path / "out")
     visit = opened(file, viewport=PHONE)
     tab = visit.page
     fold = tab.locator("details.fold").last
@@ -166,7 +166,7 @@ def crowd(runs) -> tuple[Path, dict[str, str]]:
     """The page that reads a thousand damaged and hostile runs, published, and what damaged each."""
     honest = make_run(runs / "crowd", machine="alpha", rounds=8, samples=2)
     kinds = hostile_copies(honest, 1000, seed=7)
-    (path,) = publish_alone(honest, of_all(runs / "crowd", honest), runs / "report", pdf=False)
+    (path,) = publish_alone(honest, of_all(runs / "crowd", honest), runs / "report")
     return path, kinds
 
 

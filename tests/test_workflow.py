@@ -285,19 +285,6 @@ def test_a_study_is_counted_when_its_counts_were_made_and_with_others_in_a_smoke
     assert [[word[2:] for word in command if word.startswith("-p")] for command in started] == together
 
 
-@pytest.mark.parametrize(
-    ("browser", "says"),
-    [(None, "there is no Chromium here"), ("/bin/false", ".tools/log/analyse-and-publish.log says why")],
-)
-def test_a_report_without_pdfs_says_so_and_why(monkeypatch, tmp_path, capsys, browser, says):
-    monkeypatch.setattr(commands, "find_chromium", lambda: browser)
-    commands.print_page(tmp_path)
-    assert f"without PDFs: {says}" in capsys.readouterr().out
-    (tmp_path / "index.pdf").touch()
-    commands.print_page(tmp_path)
-    assert "without PDFs" not in capsys.readouterr().out
-
-
 def test_what_could_not_be_counted_is_told_at_the_end_and_on_the_page(tmp_path, capsys):
     run = make_run(tmp_path, {("nonbox", OFF): 3.0})
     commands.print_not_counted(run, 1)
