@@ -7,6 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from browsing import DESKTOP, PHONE
+from made_up_runs import LADDER, Study, make_run
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from async_cost import words
@@ -17,7 +18,6 @@ from async_cost.report.latency import YOURS
 from async_cost.report.notebook import page_of
 from async_cost.report.publish import publish
 from async_cost.runs.find import load_run
-from async_cost.testing.made_up_runs import LADDER, Study, make_run
 
 ONE = ("spawn/basic_scheduler_spawn_1000", "{}", "")
 TIMES = {"tokio": 239_000.0, "smol": 597_000.0, "nio": 150_000.0}
@@ -40,7 +40,7 @@ def page(runs) -> Path:
     output = new_output("display_data", data, metadata=metadata)
     cells = [new_markdown_cell("# What does it cost?"), new_code_cell("run.calculator()", outputs=[output])]
     nbformat.write(new_notebook(cells=cells), runs / "prices.ipynb")
-    return publish(run, [page_of(runs / "prices.ipynb")], runs / "report", pdf=False)[1]
+    return publish(run, [page_of(runs / "prices.ipynb")], runs / "report")[1]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ from async_cost.findings.finding import Filled, Judge, slot
 from async_cost.findings.latency import latencies
 from async_cost.findings.prices import counted, priced, quantity
 from async_cost.findings.record import SHOWN, Finding, Slot
-from async_cost.findings.vocabulary import Word
 from async_cost.literature.replication import outcomes
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.runs.judged import claims_of_today, definition, seen_by
@@ -29,7 +28,6 @@ OF_FINDING = (
     "unit",
     "per",
     "share",
-    "scales",
     "processors",
     "of",
     "relation",
@@ -70,11 +68,6 @@ def said_by(kind: str, series: str) -> dict[Place, dict]:
     return {(row["id"], row["slot"]): row for row in rows.iter_rows(named=True)}
 
 
-def newer() -> set[str]:
-    """The ids of findings that are defined otherwise than before the reference was measured."""
-    return set(definitions().drop_nulls("since")["id"])
-
-
 @lru_cache(maxsize=1)
 def limits_of_today() -> Limits:
     """The limit of each comparison that the studies declare, in both directions."""
@@ -93,12 +86,13 @@ def row_of(one: Slot, limits: Limits, beside: int = 0) -> dict[str, object]:
     used = sorted({limits[pair] for case in one.main.cases for pair in _compared(case) if pair in limits})
     used = [] if one.quantity == "count" else used
     judged = [*(getattr(one, name) for name in OF_FINDING), used, one.main.cases]
+    judged.insert(OF_FINDING.index("share") + 1, ())  # of what was a column once, and empty: hashes stay
     judged += ([one.main.constant] if one.main.constant is not None else []) + ([beside] if beside else [])
     return {
         **{"id": one.id, "slot": one.name, "operands": " & ".join(map(_shown, one.main.cases))},
         **{name: getattr(one, name) for name in OF_FINDING},
         **({"operation": PUBLISHED} if one.main.constant is not None else {}),
-        **{"scales": _numbers(one.scales), "limits": _numbers(used)},
+        "limits": _numbers(used),
         **{"hash": definition(msgspec.to_builtins(judged)), "sentence": definition(one.statement)},
     }
 
@@ -153,9 +147,8 @@ def rows_of(findings: Iterable[Finding], reference: Run) -> Iterator[dict[str, o
 
 def price_slots() -> list[Slot]:
     """The latency numbers and the prices that a request is counted by, as slots of which nothing is expected."""
-    shown = Word(SHOWN)
-    slots = [slot(one.id, "", one.quantity, shown, one.short) for one in latencies().values()]
-    return slots + [slot(*at, quantity(priced(one)), shown, one["what"]) for at, one in counted().items()]
+    slots = [slot(one.id, "", one.quantity, one.short) for one in latencies().values()]
+    return slots + [slot(*at, quantity(priced(one)), one["what"]) for at, one in counted().items()]
 
 
 def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
