@@ -29,7 +29,7 @@ _OF_NOTEBOOKS = {
         *("about", "under", "over", "between", "exactly", "same", "slower", "faster", "less", "more", "cheapest"),
         *("all_of", "most_of", "none_of"),
     ),
-    "async_cost.report.charts": ("intervals", "staircase", "bars", "lines", "matrix"),
+    "async_cost.report.charts": ("intervals", "staircase", "bars", "lines", "matrix", "changes"),
     "async_cost.report.tables": ("table", "comparison_table", "time_text"),
     "async_cost.workflow.experiments": ("last_experiment",),
 }
