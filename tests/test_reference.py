@@ -325,7 +325,7 @@ def first(answer: str) -> list[int]:
 COMPUTED = {
     "replication": (
         "Published counts may be quoted, and each claim on which is faster has to be looked up.",
-        lambda answer: answer.startswith("Quote counts; look up which is faster"),
+        lambda answer: answer.startswith("**Quote counts; look up which is faster"),
     ),
     "hardware": (
         "Most findings that were judged on several machines hold on all of them.",
