@@ -4,6 +4,7 @@ from itertools import groupby
 
 import polars as pl
 import pytest
+from made_up_runs import BEST_NS, LADDER, REQUESTS, RUNGS, make_run
 
 from async_cost import words
 from async_cost.findings import latency
@@ -12,7 +13,6 @@ from async_cost.report import charts
 from async_cost.report import latency as shown
 from async_cost.runs.comparisons import of_today
 from async_cost.runs.find import load_run, reference_run
-from async_cost.testing.made_up_runs import BEST_NS, LADDER, REQUESTS, RUNGS, make_run
 
 ROWS = list(latency.latencies().values())
 BLOCKS = [list(rows) for _, rows in groupby(ROWS, key=lambda row: row.block)]

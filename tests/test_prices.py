@@ -2,11 +2,11 @@
 
 import polars as pl
 import pytest
+from made_up_runs import BEST_NS, FEW, LADDER, REQUESTS, RUNGS, Study, make_run
 
 from async_cost.findings import prices
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.runs.find import load_run, reference_run
-from async_cost.testing.made_up_runs import BEST_NS, FEW, LADDER, REQUESTS, RUNGS, Study, make_run
 from async_cost.workflow.studies import MEASURED
 
 SPAWN = ("spawn/basic_scheduler_spawn_1000", "tokio", "")

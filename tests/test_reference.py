@@ -282,7 +282,7 @@ def test_every_analysis_has_something_to_say_about_the_reference(run):
 def report(run, executed, tmp_path_factory) -> Path:
     """The report of the reference run, which is the front of the site."""
     folder = tmp_path_factory.mktemp("report")
-    publish(run.path, [page_of(notebook) for notebook in executed.values()], folder, pdf=False)
+    publish(run.path, [page_of(notebook) for notebook in executed.values()], folder)
     return folder
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from made_up_runs import LADDER, OFF, ON, ZERO_COST, bench_of, make_run
 
 from async_cost.findings.committed import definitions
 from async_cost.findings.record import SHOWN
@@ -18,7 +19,6 @@ from async_cost.runs.find import load_run, reference_run
 from async_cost.runs.judged import claims_of_today, findings_of_today, recorded, seen_by
 from async_cost.statistics.effects import Operand
 from async_cost.statistics.statement import OUTCOMES, Outcome, departure, outcome, region, together
-from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, bench_of, make_run
 from async_cost.workflow.definitions import committed_series
 
 CLAIMS = load_claims()

@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
+from made_up_runs import write_notebook
 from ours import tracked
 
 from async_cost.paths import repository_root
 from async_cost.report import charts, sample
-from async_cost.testing.made_up_runs import write_notebook
 from async_cost.workflow.sample import FOLDER
 
 LIMIT_BYTES = 3_000_000

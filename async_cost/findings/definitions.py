@@ -13,7 +13,6 @@ from async_cost.findings.committed import definitions, judged
 from async_cost.findings.finding import Filled, Judge, slot
 from async_cost.findings.latency import latencies
 from async_cost.findings.record import SHOWN, Finding, Slot
-from async_cost.findings.vocabulary import Word
 from async_cost.literature.replication import outcomes
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.runs.judged import claims_of_today, definition, seen_by
@@ -28,7 +27,6 @@ OF_FINDING = (
     "unit",
     "per",
     "share",
-    "scales",
     "processors",
     "of",
     "relation",
@@ -69,11 +67,6 @@ def said_by(kind: str, series: str) -> dict[Place, dict]:
     return {(row["id"], row["slot"]): row for row in rows.iter_rows(named=True)}
 
 
-def newer() -> set[str]:
-    """The ids of findings that are defined otherwise than before the reference was measured."""
-    return set(definitions().drop_nulls("since")["id"])
-
-
 @lru_cache(maxsize=1)
 def limits_of_today() -> Limits:
     """The limit of each comparison that the studies declare, in both directions."""
@@ -92,12 +85,13 @@ def row_of(one: Slot, limits: Limits, beside: int = 0) -> dict[str, object]:
     used = sorted({limits[pair] for case in one.main.cases for pair in _compared(case) if pair in limits})
     used = [] if one.quantity == "count" else used
     judged = [*(getattr(one, name) for name in OF_FINDING), used, one.main.cases]
+    judged.insert(OF_FINDING.index("share") + 1, ())  # of what was a column once, and empty: hashes stay
     judged += ([one.main.constant] if one.main.constant is not None else []) + ([beside] if beside else [])
     return {
         **{"id": one.id, "slot": one.name, "operands": " & ".join(map(_shown, one.main.cases))},
         **{name: getattr(one, name) for name in OF_FINDING},
         **({"operation": PUBLISHED} if one.main.constant is not None else {}),
-        **{"scales": _numbers(one.scales), "limits": _numbers(used)},
+        "limits": _numbers(used),
         **{"hash": definition(msgspec.to_builtins(judged)), "sentence": definition(one.statement)},
     }
 
@@ -152,8 +146,7 @@ def rows_of(findings: Iterable[Finding], reference: Run) -> Iterator[dict[str, o
 
 def latency_slots() -> list[Slot]:
     """The latency numbers as slots, of which nothing is expected."""
-    shown = Word(SHOWN)
-    return [slot(one.id, "", one.quantity, shown, one.short) for one in latencies().values()]
+    return [slot(one.id, "", one.quantity, one.short) for one in latencies().values()]
 
 
 def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, object]]:

@@ -245,8 +245,7 @@ def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
     if single and row["low"] < nothing < row["high"] and form != "x":
         ends = figures.around(slot, form, row["low"], row["high"])
         return f"{figures.NOTHING_MEASURABLE} {ends}" if around and inside and _negligible(slot, row) else ends
-    extreme = slot.is_judged and (slot.of == "none" or slot.relation == "not slower")
-    values = [row["value"]] if extreme else [row["least"], row["greatest"]]
+    values = [row["least"], row["greatest"]]
     below = slot.is_judged and slot.most is not None and slot.most <= nothing
     on_other_side = min(values) < nothing or (below and max(values) > nothing)
     other_side = on_other_side and (label or not slot.is_judged)
@@ -419,8 +418,7 @@ def _nothing(slot: Slot) -> float:
 def _around(slot: Slot) -> bool:
     """Whether its region is on both sides of no effect."""
     least, most = slot.least, slot.most
-    judged = slot.is_judged and slot.relation not in ("slower", "faster")  # whose borders are those of the group
-    return judged and (least is None or least < _nothing(slot)) and (most is None or most > _nothing(slot))
+    return slot.is_judged and (least is None or least < _nothing(slot)) and (most is None or most > _nothing(slot))
 
 
 # -- rendered --------------------------------------------------------------------------------------

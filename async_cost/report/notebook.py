@@ -42,7 +42,6 @@ class Page:
     #: Whether anything that it says is judged, and what is not and why.
     judged: bool = True
     doubt: str = ""
-    pdf: str | None = None
     href: str = ""
 
     def __post_init__(self) -> None:

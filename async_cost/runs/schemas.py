@@ -186,7 +186,6 @@ class FindingRows(dy.Schema):
     unit = dy.String(nullable=False, regex=LINE)
     per = dy.String(nullable=True, regex=COUNTER)
     share = dy.Float64(nullable=True)
-    scales = dy.String(nullable=True, regex=LINE)
     processors = dy.UInt32(nullable=False, min=1)
     of = dy.String(nullable=False, regex=r"^(all|most|none)$")
     relation = dy.String(nullable=False, regex=LINE)

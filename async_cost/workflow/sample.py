@@ -16,9 +16,9 @@ from async_cost import words
 from async_cost.findings.latency import committed
 from async_cost.paths import repository_root
 from async_cost.report import PublishError, charts, latency, provenance, publish, sample
+from async_cost.runs import experiments
 from async_cost.runs.find import reference_run
 from async_cost.runs.run import Run
-from async_cost.workflow import experiments
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.publishing import OTHERS, execute, rooms_of
 from async_cost.workflow.studies import analysis
