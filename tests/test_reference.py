@@ -324,10 +324,8 @@ def first(answer: str) -> list[int]:
 #: What notebooks without findings say below their question, and whether their answer bears it out.
 COMPUTED = {
     "replication": (
-        "Published counts may be quoted, and each claim on what is faster has to be looked up.",
-        lambda answer: (
-            answer.startswith("Of what was published quote counts (") and "; look up what is faster" in answer
-        ),
+        "Published counts may be quoted, and each claim on which is faster has to be looked up.",
+        lambda answer: answer.startswith("**Quote counts; look up which is faster"),
     ),
     "hardware": (
         "Most findings that were judged on several machines hold on all of them.",

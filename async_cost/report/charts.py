@@ -431,6 +431,70 @@ def matrix(
     return _chart([cell, _fitting(base)], f"{description} {seen}", wide.height, title)
 
 
+def changes(
+    frame: pl.DataFrame, *, description: str, title: str = "", subtitle: str = "", before: str, after: str
+) -> alt.LayerChart | None:
+    """Two ratios of each row, `before` as a ring and `after` as a point on one log scale, below the heads of their
+    groups. A row that `matters` has a colour, and its sentence above it; the others are grey.
+
+    Columns: group, row (the sentence), `before`, `after`, shown (both as text), matters. Of a group the rows that
+    matter are first, and the least `before`.
+    """
+    if frame.select("group", "row", before, after).is_empty():
+        return None
+    ends, drawn = (pl.min_horizontal(before, after), pl.max_horizontal(before, after)), [*frame[before], *frame[after]]
+    left, matters = ends[1] > math.sqrt(min(drawn) * max(drawn)), pl.col("matters")
+    sides = {"right": matters & ~left, "left": matters & left}
+    texts = {name: pl.when(where).then("shown").otherwise(pl.lit("")) for name, where in sides.items()}
+    groups = pl.col("group").cast(pl.Enum(frame["group"].unique(maintain_order=True)))
+    rows = frame.sort(groups, ~matters, before).with_columns(**texts, near=ends[0], far=ends[1])
+    heads = pl.when(pl.col("group").is_first_distinct()).then("group")
+    said = pl.concat_list(heads, pl.when("matters").then("row"), pl.lit(""))
+    items = rows.with_columns(said=said, place=[0, 1, 2]).explode("said", "place").drop_nulls("said")
+    point, tall = pl.col("place") == 2, pl.when("matters").then(LINE).otherwise(LINE / 2)
+    downs = []
+    for name, width in (("wide", WIDE), ("narrow", NARROW)):
+        text = pl.col("said").map_elements(
+            lambda said, most=int(width / BOLD): "\n".join(_lines(said, most)), pl.String
+        )
+        items = items.with_columns(text.alias(name))
+        size = pl.when(point).then(tall).otherwise(LINE * (1 + pl.col(name).str.count_matches("\n")))
+        gap = pl.col("place").replace_strict({0: 14, 1: 5, 2: 0})
+        items = items.with_columns(((gap + size).cum_sum() - size / 2).alias(f"down_{name}"))
+        downs.append(items[f"down_{name}"].max() + LINE / 2)
+
+    def at(place: int) -> alt.Chart:
+        down = f"{PHONE} ? datum.down_narrow : datum.down_wide"
+        chart = alt.Chart(items.filter(place=place)).transform_calculate(down=down)
+        return chart.encode(y=alt.Y("down:Q", scale=None, axis=None))
+
+    along_x: Any = {"title": None, "scale": alt.Scale(type="log", nice=False, padding=10)}
+    along_x["axis"] = _log_axis(drawn)
+    along_x["axis"].orient = "top"
+    base = at(2).encode(
+        color=alt.condition("datum.matters", alt.value(BLUE), alt.value(MUTED)),
+        tooltip=_tooltip(frame, ["row", before, after]),
+    )
+    equal = _rule(x=alt.XDatum(1, **along_x), y=alt.Y("zero:Q", scale=None, axis=None), y2="end:Q")
+    points = base.mark_point(size=36, strokeWidth=1.6, opacity=1)
+    layers = [
+        equal.transform_calculate(zero="0", end=_by_width(*downs)),
+        base.mark_rule(strokeWidth=1.6).encode(x=alt.X(f"{before}:Q", **along_x), x2=f"{after}:Q"),
+        points.encode(x=alt.X(f"{before}:Q", **along_x), fill=alt.value(PAPER)),
+        base.mark_circle(size=44, opacity=1).encode(x=alt.X(f"{after}:Q", **along_x)),
+        *_haloed(base, "right", alt.X("far:Q", **along_x), align="left", dx=8, fontWeight="bold"),
+        *_haloed(base, "left", alt.X("near:Q", **along_x), align="right", dx=-8, fontWeight="bold"),
+        *(
+            _fitting(at(place).encode(x=alt.value(0)), align="left", fontWeight=weight, **rim)
+            for place, weight in ((0, "bold"), (1, "normal"))
+            for rim in ({"stroke": PAPER, "strokeWidth": 4}, {})
+        ),
+    ]
+    return _chart(
+        layers, f"{description} {'; '.join(rows['group'].unique(maintain_order=True))}.", downs[0], title, subtitle
+    )
+
+
 # -- pieces ----------------------------------------------------------------------------------------
 
 

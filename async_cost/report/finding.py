@@ -272,7 +272,7 @@ def _others(
 ) -> Iterator[tuple[str, str]]:
     """What each committed machine of another kind says, all of them beside a quick run: its name, and its numbers."""
     hashes = hashes_of([one])
-    for machine in _apart_from(run):
+    for machine in apart_from(run):
         rows = [_row_of(filled.slot, machine.series, hashes) for filled in used]
         numbers = [
             _of_row(filled.slot, forms[filled.slot.name], row)
@@ -287,7 +287,7 @@ def _others(
 def _elsewhere(one: Finding, run: Run) -> Iterator[tuple[str, str]]:
     """The mark of a finding on each committed machine of another kind that decides it."""
     hashes = hashes_of([one])
-    for machine in _apart_from(run):
+    for machine in apart_from(run):
         rows = [_row_of(slot, machine.series, hashes) for slot in one.judged]
         if rows and all(rows):
             word = together(
@@ -298,7 +298,7 @@ def _elsewhere(one: Finding, run: Run) -> Iterator[tuple[str, str]]:
             yield machine.name, marks.get(word, "?")
 
 
-def _apart_from(run: Run) -> list[Machine]:
+def apart_from(run: Run) -> list[Machine]:
     """The committed machines whose series is not the one of a run."""
     own = [each.info.run_id for each in run.sittings]
     return [machine for machine in machines() if machine.series not in own]
