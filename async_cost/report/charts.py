@@ -292,8 +292,8 @@ def bars(
         rows = rows.sort(pl.int_range(pl.len()).min().over("group"), "end")
 
     def amount(row: dict[str, Any]) -> str:
-        texts = {"ns": words.short_time, "bytes": words.short_bytes}
-        number = texts[unit](row["added"]) if unit in texts else f"{words.figure(row['added'])}{words.NBSP}{unit}"
+        value = row["added"]
+        number = words.short_time(value) if unit == "ns" else f"{words.figure(value)}{words.NBSP}{unit}"
         return f"+{number}" if stacked and row["added"] > 0 else number
 
     if "strong" not in given:
