@@ -210,13 +210,15 @@ def intervals(
     if with_verdict:
         frame = frame.with_columns(pl.col("verdict").cast(pl.String).fill_null(NO_EVIDENCE))
     frame = frame.sort(pl.col(value).max().over(label), maintain_order=True) if sort else frame
-    seen = _by_verdict(frame, label) if with_verdict else _ends(frame, value, by, x_title)
+    ratio = value == "ratio" or "1 =" in x_title
     shown = [
-        words.with_ends(*row, equal=1)[0] if value == "ratio" else words.short_time(row[0])
+        words.with_ends(*row, equal=1)[0] if ratio else words.short_time(row[0])
         for row in frame.select(value, "low", "high").iter_rows()
     ]
+    frame = frame.with_columns(shown=pl.Series(shown), matters=_matters(by, accent))
+    seen = _by_verdict(frame, label) if with_verdict else _ends(frame, value, by, x_title, "" if ratio else "shown")
     columns = [*by, value, "low", "high", *(["verdict"] if with_verdict else []), *(["published"] if published else [])]
-    frame = frame.select(*columns, shown=pl.Series(shown), matters=_matters(by, accent))
+    frame = frame.select(*columns, "shown", "matters")
     rows = _rows(label, {name: name for name in frame[label]}, LABEL_CHARACTERS if series else WIDE_LABEL)
     lanes = frame[label].value_counts()["count"].max() if series else 0
     lines_each = max(len(_lines(name, LABEL_CHARACTERS)) for name in frame[label])
@@ -229,14 +231,13 @@ def intervals(
     if log and (frame["low"] <= 0).any():  # of hardly any processes, and a logarithm has no place for it
         low, least = "begins", frame.select(value, "high").min().row(0)
         frame = frame.with_columns(begins=pl.when(pl.col("low") > 0).then("low").otherwise(min(least) / 2))
-    one = value == "ratio" or "1 =" in x_title
-    drawn = [*[1.0] * one, *frame[value], *frame[low], *frame["high"], *(frame["published"] if published else [])]
+    drawn = [*[1.0] * ratio, *frame[value], *frame[low], *frame["high"], *(frame["published"] if published else [])]
     along_x: Any = {
         "title": wrapped(x_title),
         "scale": alt.Scale(nice=False, padding=10, **({"type": "log"} if log else {"zero": False})),
         "axis": _log_axis(drawn) if log else alt.Axis(grid=True, tickCount=9, labelExpr=PLAIN),
     }
-    if value == "value":
+    if not ratio:
         along_x["axis"].labelExpr = TIME
     shapes = alt.Scale(domain=["measured", "published"], range=["M0,-1V1", "diamond"])
     legend = alt.Legend(symbolStrokeColor=INK, symbolStrokeWidth=2, columns=1) if published else None
@@ -253,7 +254,7 @@ def intervals(
     accented = alt.condition("datum.matters", alt.value(BLUE), alt.value(MUTED))
     base = base.encode(color=accented if accent else colour)
     base = base.encode(yOffset=alt.YOffset("lane:Q", scale=None)) if series else base
-    layers: list[alt.Chart] = [_rule(x=alt.XDatum(1, **along_x))] if one else []
+    layers: list[alt.Chart] = [_rule(x=alt.XDatum(1, **along_x))] if ratio else []
     if published:  # drawn first: it may lie where the interval does
         others = base.transform_filter("isValid(datum.published)").transform_calculate(whose="'published'")
         diamond = others.mark_point(size=70, strokeWidth=1.6).encode(x=alt.X("published:Q", **along_x), shape=shape)
