@@ -324,13 +324,13 @@ def staircase(
     steps = frame.select(row="variant", start=pl.col(value).shift(1, fill_value=0.0), end=value)
     if steps.is_empty():
         return None
-    steps = steps.with_columns(step=pl.col("end") - pl.col("start"), group=pl.lit(""))
+    step = pl.col("end") - pl.col("start")
     steps = steps.with_columns(
-        way=pl.when(pl.col("step") < 0).then(pl.lit("less")).otherwise(pl.lit("more")),
-        strong=pl.col("step").map_elements(lambda ns: words.signed(words.short_time(ns)), pl.String),
-        plain=pl.when(pl.int_range(pl.len()) == pl.len() - 1)
-        .then(pl.format("{} in all", pl.col("end").map_elements(words.short_time, pl.String)))
-        .otherwise(pl.lit("")),
+        step=step,
+        group=pl.lit(""),
+        way=pl.when(step < 0).then(pl.lit("less")).otherwise(pl.lit("more")),
+        strong=step.map_elements(lambda ns: words.signed(words.short_time(ns)), pl.String),
+        plain=pl.lit(""),
     )
     colours = {"more": BLUE, "less": GREY}
     layers = _bars(steps, colours, ["row", "start", "step", "end"], x_title=x_title)
