@@ -76,7 +76,7 @@ def test_the_title_of_the_vertical_axis_is_below_a_finding_or_alone():
     assert charts.lines(LINES, **AXES, title="It grows.").to_dict()["title"]["subtitle"] == ["y"]
 
 
-def test_two_series_are_named_where_their_first_strokes_are_and_more_by_a_legend():
+def test_two_series_are_named_where_their_first_strokes_are_and_more_at_each():
     chart = charts.intervals(pl.DataFrame(LOADS), label="load", series="server", description="d").to_dict()
     drawn = rows(chart, "shown")
     assert [row["shown"] for row in drawn] == ["loop: 1.0", "3.0", "1.1", "1.2"]
@@ -84,7 +84,13 @@ def test_two_series_are_named_where_their_first_strokes_are_and_more_by_a_legend
     assert marks(chart, "rule")[-1]["encoding"]["color"]["legend"] is None
     more = pl.concat([pl.DataFrame(LOADS), pl.DataFrame(LOADS).head(1).with_columns(server=pl.lit("smol"))])
     chart = charts.intervals(more, label="load", series="server", description="d").to_dict()
-    assert marks(chart, "rule")[-1]["encoding"]["color"]["legend"]
+    assert [row["shown"] for row in rows(chart, "shown")] == [
+        "loop: 1.0",
+        "3.0",
+        "loop: 1.1",
+        "tokio: 1.2",
+        "smol: 1.0",
+    ]
 
 
 def test_strokes_of_a_row_are_around_its_middle_whichever_series_it_lacks():
