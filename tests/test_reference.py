@@ -328,8 +328,8 @@ COMPUTED = {
         lambda answer: answer.startswith("**Quote counts; look up which is faster"),
     ),
     "hardware": (
-        "Most findings that were judged on several machines hold on all of them.",
-        lambda answer: 2 * first(answer)[1] > first(answer)[0],
+        "Most ratios of two programs agree within a tenth on the committed machines.",
+        lambda answer: int(re.search(r"(\d+) % agree", answer)[1]) > 50,
     ),
     "trust": (
         "At most one control in fifty differs from its baseline by more than chance explains.",
