@@ -78,7 +78,7 @@ sample: packages
 	$(TOOL) python -m async_cost.workflow.sample
 
 experiments: setup
-	$(TOOL) python -m async_cost.workflow.experiments
+	$(TOOL) python -m experiments
 
 lab:
 	@$(WORKFLOW) lab

@@ -1,14 +1,13 @@
 """async-cost: from the raw samples of a run to sentences with error bars.
 
-A notebook says `import async_cost` and finds here what it needs: `open`, the operands and the words of findings, and
-the shapes of charts.
+A notebook says `import async_cost` and finds here what it needs: `open`, the operands of findings, and the shapes of
+charts.
 
 Packages in the order in which data flows; none uses a later one: `runs` (a run, or an error that says what to repair),
 `statistics` (from samples to the table of comparisons, and what may be concluded), `literature` (what others reported
 and claimed), `findings` (what our authors say, judged like those claims), `machines` (many runs), `report` (charts,
-words about a run, pages). `workflow` is what `make` starts, `testing` makes up runs whose truth is known. Modules that
-all of them use are next to them: `words` (numbers as prose), `errors`, `paths`, `files`, `derived` (tables that are
-stored beside a report).
+words about a run, pages). `workflow` is what `make` starts. Modules that all of them use are next to them: `words`
+(numbers as prose), `errors`, `paths`, `files`, `derived` (tables that are stored beside a report).
 """
 
 import sys
@@ -25,13 +24,9 @@ _OF_NOTEBOOKS = {
     "async_cost.report.reading": ("open", "say"),
     "async_cost.report.machines": ("open_machines",),
     "async_cost.findings.operands": ("pair", "pairs", "Pairs", "ratio_of_ratios", "more_added"),
-    "async_cost.findings.vocabulary": (
-        *("about", "under", "over", "between", "exactly", "same", "slower", "faster", "less", "more", "cheapest"),
-        *("all_of", "most_of", "none_of"),
-    ),
-    "async_cost.report.charts": ("intervals", "staircase", "bars", "lines", "matrix"),
+    "async_cost.report.charts": ("intervals", "staircase", "bars", "lines", "matrix", "changes"),
     "async_cost.report.tables": ("table", "comparison_table", "time_text"),
-    "async_cost.workflow.experiments": ("last_experiment",),
+    "async_cost.runs.experiments": ("last_experiment",),
 }
 _MODULES = {name: module for module, names in _OF_NOTEBOOKS.items() for name in names}
 __all__ = sorted(_MODULES)

@@ -1,11 +1,22 @@
 """Pages as a browser shows them, opened from disk on a desk or on a phone."""
 
+import os
+import shutil
 from pathlib import Path
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 740}
 DRAWN_MS = 20_000  # drawing takes well under 1 s; a busy test machine may take longer
-#: For a report whose PDFs say no more than those of another test.
-NO_PDFS = {"ASYNC_COST_CHROMIUM": "false"}
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM_ARGUMENTS = [
+    *("--disable-gpu", "--disable-dev-shm-usage", "--disable-quic"),  # /dev/shm is small in a container
+    *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+
+
+def find_chromium() -> str | None:
+    """The browser that opens pages: $ASYNC_COST_CHROMIUM, or the first known name on PATH."""
+    named = os.environ.get("ASYNC_COST_CHROMIUM")
+    return named or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
 
 
 class Visit:

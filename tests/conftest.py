@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from browsing import Visit
+from browsing import CHROMIUM_ARGUMENTS, Visit, find_chromium
 
-from async_cost.report import pdf as paper
-from async_cost.report.pdf import CHROMIUM_ARGUMENTS, find_chromium
 from async_cost.workflow.publishing import publish_run
 from async_cost.workflow.toolchain import ROOT
 
@@ -184,7 +182,5 @@ def whole_run(request, tmp_path_factory) -> WholeRun:
     run = runs[0]
     report = workflow.reports / run.parent.name / run.name
     if not workflow.native:
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setattr(paper, "print_pdfs", lambda written: [])
-            publish_run(workflow.reports, report, run, ["zero-cost"])
+        publish_run(workflow.reports, report, run, ["zero-cost"])
     return WholeRun(run, report / "index.html", output, lines, visible)

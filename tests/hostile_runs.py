@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from async_cost.testing.made_up_runs import change_record, copy_of
+from made_up_runs import change_record, copy_of
 
 TIME, COUNTS, INFO = "zero-cost.time.csv", "zero-cost.counts.csv", "run.json"
 STUDY = "studies.zero-cost"

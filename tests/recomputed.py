@@ -86,7 +86,7 @@ def recomputed() -> list[tuple[str, float, float]]:
     with (DATA / "findings.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             says = said[row["id"], row["slot"]]["value"]
-            if " & " in row["operands"] or row["scales"] or not says:
+            if " & " in row["operands"] or not says:
                 continue
             (study, *one, counter), *others = (place.split("|") for place in row["operands"].split(" > "))
             keys = [tuple(one), *(tuple(other[1:4]) for other in others)]

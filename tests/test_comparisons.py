@@ -10,6 +10,7 @@ from pathlib import Path
 import ladder_source
 import polars as pl
 import pytest
+from made_up_runs import OFF, ON, bench_of, change_record, make_run
 from refusal import refused
 
 from async_cost import derived as tables
@@ -19,7 +20,6 @@ from async_cost.runs.find import load_run, open_run
 from async_cost.runs.record import KINDS
 from async_cost.statistics import table
 from async_cost.statistics.table import COLUMNS, make
-from async_cost.testing.made_up_runs import OFF, ON, bench_of, change_record, make_run
 
 STUDY = "zero-cost"
 
@@ -175,7 +175,7 @@ def test_a_derived_table_depends_on_all_code_that_its_maker_imports(tmp_path, mo
     done = subprocess.run([sys.executable, "-c", LACKING], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["statistics.table", "machines.claims", "report.machines"]
     monkeypatch.setattr(tables, "PACKAGE", shutil.copytree(tables.PACKAGE, tmp_path / "package"))
-    for name in ("words.py", "findings/vocabulary.py"):
+    for name in ("words.py", "findings/operands.py"):
         before = tables.code_of("findings")
         more(tables.PACKAGE / name, "import", "\nimport")
         assert tables.code_of("findings") != before, name

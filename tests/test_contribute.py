@@ -8,10 +8,10 @@ import socket
 import sys
 
 import pytest
+from made_up_runs import OFF, ON, change_record, copy_of, make_run
 
 from async_cost.errors import DataError
 from async_cost.runs.find import load_run
-from async_cost.testing.made_up_runs import OFF, ON, change_record, copy_of, make_run
 from async_cost.workflow import commands as workflow
 from async_cost.workflow import contribute as contribute_module
 from async_cost.workflow import preflight, toolchain

@@ -7,6 +7,7 @@ from itertools import chain
 import numpy as np
 import polars as pl
 import pytest
+from made_up_runs import OFF, ON, ZERO_COST, Study, make_run
 from scipy import stats
 
 from async_cost.findings.operands import pair, ratio_of_ratios
@@ -18,7 +19,6 @@ from async_cost.statistics.effects import Values, effect
 from async_cost.statistics.interval import RANKS, quantile
 from async_cost.statistics.judge import judged
 from async_cost.statistics.measured import Measured
-from async_cost.testing.made_up_runs import OFF, ON, ZERO_COST, Study, make_run
 
 ONE, _, MANY, LONG = KINDS
 #: Intervals that only widen with the others.

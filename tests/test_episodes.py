@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_up_runs import BASELINE, OFF, Study, change_record, make_run
 from refusal import refused
 
 from async_cost.runs import finish
@@ -16,7 +17,6 @@ from async_cost.statistics.disturbance import conditions
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import trial_times, trial_values
-from async_cost.testing.made_up_runs import BASELINE, OFF, Study, change_record, make_run
 from async_cost.workflow import plan
 
 STUDY = "zero-cost"

@@ -10,17 +10,18 @@ from types import SimpleNamespace
 import numpy as np
 import polars as pl
 import pytest
+from made_up_runs import OFF, make_run, make_series
 
 from async_cost.errors import DataError
+from async_cost.runs import experiments as results
 from async_cost.runs.comparisons import KEY
+from async_cost.runs.experiments import COLUMNS
 from async_cost.runs.find import load_run
-from async_cost.statistics import coverage
-from async_cost.testing.made_up_runs import OFF, make_run, make_series
 from async_cost.words import CONTROL
-from async_cost.workflow import cells, experiments, shapes
-from async_cost.workflow.experiments import COLUMNS
 from async_cost.workflow.studies import analysis
 from async_cost.workflow.toolchain import ROOT
+from experiments import __main__ as experiments
+from experiments import cells, coverage, shapes
 
 TRUTH = {"manual": 1.0, "nonbox": 2.5, "box": 3.0}
 
@@ -144,18 +145,18 @@ def test_results_are_written_whole_and_read_back(tmp_path):
     made = trials("layout", "order 0", 0)
     folder = experiments.write(record(), made, tmp_path)
     assert folder == tmp_path / "made-up" / "20260101T000000Z"
-    found = experiments.newest("made-up", {}, tmp_path)
+    found = results.newest("made-up", {}, tmp_path)
     assert found.record == record() and found.trials.select(KEY).equals(made.select(KEY))
     assert found.trials["ns"].to_numpy() == pytest.approx(made["ns"], abs=0.1)
     other = experiments.write(record(machine={"name": "other"}), made, tmp_path)
-    assert experiments.newest("made-up", {}, tmp_path).record == record(), "its own comes first"
-    assert experiments.newest("third", {}, tmp_path).record["machine"]["name"] == "other", "else any"
-    assert experiments.newest("another", {"ASYNC_COST_EXPERIMENTS": str(folder)}, tmp_path).record == record()
+    assert results.newest("made-up", {}, tmp_path).record == record(), "its own comes first"
+    assert results.newest("third", {}, tmp_path).record["machine"]["name"] == "other", "else any"
+    assert results.newest("another", {"ASYNC_COST_EXPERIMENTS": str(folder)}, tmp_path).record == record()
     (torn := folder.with_name("20990101T000000Z")).mkdir()
     (torn / "experiments.json").write_text("{")
     these = {"ASYNC_COST_EXPERIMENTS": f"{folder}{os.pathsep}{other}"}
-    assert experiments.newest("made-up", these, tmp_path).record == record(), "none but these"
-    assert experiments.newest("made-up", {}, tmp_path / "nothing").record is None
+    assert results.newest("made-up", these, tmp_path).record == record(), "none but these"
+    assert results.newest("made-up", {}, tmp_path / "nothing").record is None
 
 
 def test_damaged_results_are_named(tmp_path):
@@ -163,16 +164,16 @@ def test_damaged_results_are_named(tmp_path):
     with_zero = trials("layout", "order 0", 0).with_columns(ns=pl.lit(0.0))
     zero = experiments.write(record(machine={"name": "zero"}), with_zero, tmp_path)
     with pytest.raises(DataError, match=r"trials\.csv\.gz, line 2, ns: 0\.000 is below 0\.001"):
-        experiments.load(zero)
+        results.load(zero)
     (folder / "trials.csv.gz").write_bytes(b"torn")
     with pytest.raises(DataError, match=r"trials\.csv\.gz: the compressed file is damaged"):
-        experiments.load(folder)
+        results.load(folder)
     (folder / "experiments.json").write_text(json.dumps(record(schema_version=3)))
     with pytest.raises(DataError, match="not of schema version 2"):
-        experiments.load(folder)
+        results.load(folder)
     (folder / "experiments.json").write_text("{")
     with pytest.raises(DataError, match=r"experiments\.json.*: torn or invalid JSON"):
-        experiments.load(folder)
+        results.load(folder)
 
 
 def test_estimates_are_read_from_what_criterion_prints():
@@ -202,7 +203,7 @@ def test_a_tiny_measurement_is_whole(tmp_path, monkeypatch, page):
     monkeypatch.setenv("CARGO_PROFILE_BENCH_OPT_LEVEL", "0")  # no time is looked at
     monkeypatch.setenv("CARGO_PROFILE_BENCH_CODEGEN_UNITS", "16")
     folder = experiments.measure(experiments.TINY, ("identical", "layout"))
-    made = experiments.load(folder)
+    made = results.load(folder)
     assert made.record["tiny"] and "identical" not in made.record["skipped"]
     assert "350 MB" in made.record["skipped"]["tango-bench"], "what cannot be built is left out, with the reason"
     identical = page(folder)["methods"]

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from browsing import NO_PDFS
 from slurm import Slurm, missing
 
 from async_cost.runs.find import load_run
@@ -178,7 +177,7 @@ class Command:
     def start(self, **changes: object) -> subprocess.Popen:
         folders = {"FLEET": "work", "RUNS": "runs", "REPORTS": "reports"}
         env = {f"ASYNC_COST_{name}": str(self.folder / folder) for name, folder in folders.items()}
-        env |= {"PYTHONPATH": str(ROOT), **NO_PDFS}
+        env |= {"PYTHONPATH": str(ROOT)}
         config = written(self.folder / "fleet.yaml", **changes)
         command = [toolchain.SNAKEMAKE.with_name("python"), "-m", "async_cost.workflow.fleet", config]
         return subprocess.Popen(

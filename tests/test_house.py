@@ -11,7 +11,7 @@ from async_cost.workflow.toolchain import ROOT
 
 PACKAGE = ROOT / "async_cost"
 #: A room uses itself and those before it; what all rooms use lies next to them.
-ROOMS = ("runs", "statistics", "literature", "findings", "machines", "report", "workflow", "testing")
+ROOMS = ("runs", "statistics", "literature", "findings", "machines", "report", "workflow")
 
 
 def imports(file: Path, modules: set[str]) -> set[str]:

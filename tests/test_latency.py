@@ -4,6 +4,7 @@ from itertools import groupby
 
 import polars as pl
 import pytest
+from made_up_runs import BEST_NS, LADDER, REQUESTS, RUNGS, make_run
 
 from async_cost import words
 from async_cost.findings import latency
@@ -11,8 +12,7 @@ from async_cost.findings.definitions import definitions
 from async_cost.report import charts
 from async_cost.report import latency as shown
 from async_cost.runs.comparisons import of_today
-from async_cost.runs.find import load_run, reference_run
-from async_cost.testing.made_up_runs import BEST_NS, LADDER, REQUESTS, RUNGS, make_run
+from async_cost.runs.find import load_run
 
 ROWS = list(latency.latencies().values())
 BLOCKS = [list(rows) for _, rows in groupby(ROWS, key=lambda row: row.block)]
@@ -56,17 +56,6 @@ def test_a_row_is_driven_as_its_keys_say(row):
         assert said.get("driver", row.driver) == row.driver
         assert said.get("workers", row.workers) == row.workers
         assert (row.driver == "task") == ("driver" in said), "a root that is a task is said to be one"
-
-
-def test_the_runtimes_had_as_many_workers_as_is_said():
-    run = reference_run()
-    counted = run.counts("runtimes").filter(counter="workers")
-    cores = str(run.info.machine.logical_cores)
-    of_runtimes = [row for row in ROWS if row.price.study == "runtimes"]
-    assert of_runtimes
-    for row in of_runtimes:
-        workers = counted.filter(bench=row.price.key[0], variant=row.price.key[1], parameter=row.price.key[2])["value"]
-        assert workers.to_list() == [int(row.workers.replace("cores", cores))], row.id
 
 
 def test_the_findings_that_explain_them_exist():

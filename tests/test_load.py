@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from made_up_runs import OFF, ZERO_COST, change_record, changed, make_run
 from ours import committed_runs
 from refusal import refused
 
@@ -17,7 +18,6 @@ from async_cost.runs.comparisons import DATA
 from async_cost.runs.find import choose_run, find_runs, load_run, open_run, reference
 from async_cost.runs.record import read_record
 from async_cost.runs.run import open_sitting
-from async_cost.testing.made_up_runs import OFF, ZERO_COST, change_record, changed, make_run
 
 STUDY = "zero-cost"
 STUDY_FIELD = f"studies.{STUDY}"

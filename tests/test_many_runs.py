@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from hostile_runs import DAMAGES, hostile_copies
+from made_up_runs import LADDER, OFF, REVERSED, change_record, copy_of, make_run
 
 from async_cost.findings.operands import pair
 from async_cost.machines import claims
@@ -11,7 +12,6 @@ from async_cost.machines.many import chosen_folders, read_many
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.measured import Measured
-from async_cost.testing.made_up_runs import LADDER, OFF, REVERSED, change_record, copy_of, make_run
 
 #: Enough that every kind of damage comes some twenty times, at other places each time.
 HOSTILE = 1000

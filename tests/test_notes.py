@@ -4,6 +4,7 @@ import re
 
 import nbformat
 import pytest
+from made_up_runs import OFF, make_run
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from async_cost import words
@@ -16,7 +17,6 @@ from async_cost.report.tables import comparison_table
 from async_cost.runs.comparisons import address
 from async_cost.runs.find import load_run
 from async_cost.statistics.measured import Measured, both_ways
-from async_cost.testing.made_up_runs import OFF, make_run
 from async_cost.workflow.plan import ROOT, leave_notebooks
 from async_cost.workflow.studies import MEASURED, left_by, measuring
 
@@ -55,7 +55,7 @@ def report(run, rows, tmp_path_factory):
     ]
     nbformat.write(new_notebook(cells=cells), root / "zero-cost.ipynb")
     sources = {study: measuring(study) for study in MEASURED}
-    publish(run, [page_of(root / "zero-cost.ipynb")], root / "report", pdf=False, sources=sources)
+    publish(run, [page_of(root / "zero-cost.ipynb")], root / "report", sources=sources)
     return root / "report"
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from browsing import DESKTOP, DRAWN_MS, PHONE, Visit
-
-from async_cost.testing.made_up_runs import publish_example
+from made_up_runs import publish_example
 
 LOCAL = ("file:", "data:", "blob:")
 

@@ -11,6 +11,7 @@ import nbformat
 import pytest
 from browsing import DESKTOP, PHONE
 from hostile_runs import MARKUP, hostile_copies
+from made_up_runs import LADDER, OFF, ON, REVERSED, ZERO_COST, make_run
 
 from async_cost.literature import replication
 from async_cost.literature.claims import load_claims
@@ -21,7 +22,6 @@ from async_cost.report import notebook
 from async_cost.report.publish import publish, publish_alone
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.statement import Outcome
-from async_cost.testing.made_up_runs import LADDER, OFF, ON, REVERSED, ZERO_COST, make_run
 from async_cost.workflow.publishing import execute
 
 QUIET = {"rounds": 60, "noise": 0.005}
@@ -86,7 +86,7 @@ def test_what_its_own_document_has_against_a_claim_stands_in_its_row(effect, cla
 def test_the_page_on_claims_counts_them_and_turns_with_the_effects(runs, claims, tmp_path):
     turned = make_run(runs / "reverse", REVERSED, ladder=LADDER, rounds=60, noise=0.002, seed=5)
     answers = [notebook.page_of(one).answer for one in (claims, executed("replication", turned, tmp_path))]
-    holding = [int(re.search(r"Of all claims (\d+) of \d+ hold", answer)[1]) for answer in answers]
+    holding = [int(re.search(r"In all, (\d+) of \d+ claims hold", answer)[1]) for answer in answers]
     assert holding[0] > holding[1] > 0
 
 
@@ -98,7 +98,7 @@ def test_a_hostile_statement_is_shown_and_not_run(effect, claims, tmp_path, open
                 html = output["data"]["text/html"]
                 output["data"]["text/html"] = html.replace("One run of any variant", HOSTILE)
     nbformat.write(content, tmp_path / claims.name)
-    _, file = publish(effect, [notebook.page_of(tmp_path / claims.name)], tmp_path / "out", pdf=False)
+    _, file = publish(effect, [notebook.page_of(tmp_path / claims.name)], tmp_path / "out")
     visit = opened(file, viewport=PHONE)
     tab = visit.page
     fold = tab.locator("details.fold").last
@@ -166,7 +166,7 @@ def crowd(runs) -> tuple[Path, dict[str, str]]:
     """The page that reads a thousand damaged and hostile runs, published, and what damaged each."""
     honest = make_run(runs / "crowd", machine="alpha", rounds=8, samples=2)
     kinds = hostile_copies(honest, 1000, seed=7)
-    (path,) = publish_alone(honest, of_all(runs / "crowd", honest), runs / "report", pdf=False)
+    (path,) = publish_alone(honest, of_all(runs / "crowd", honest), runs / "report")
     return path, kinds
 
 

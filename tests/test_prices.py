@@ -2,11 +2,11 @@
 
 import polars as pl
 import pytest
+from made_up_runs import BEST_NS, FEW, LADDER, REQUESTS, RUNGS, Study, make_run
 
 from async_cost.findings import prices
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.runs.find import load_run, reference_run
-from async_cost.testing.made_up_runs import BEST_NS, FEW, LADDER, REQUESTS, RUNGS, Study, make_run
 from async_cost.workflow.studies import MEASURED
 
 SPAWN = ("spawn/basic_scheduler_spawn_1000", "tokio", "")
@@ -39,6 +39,18 @@ def test_every_price_is_a_key_or_a_difference_that_its_study_compares():
         price = prices.priced(entry)  # raises for a difference that is not declared
         assert {(price.study, *price.key), (price.study, *price.baseline)} <= keys, entry
         assert prices.is_added(price) == (entry["baseline_variant"] != "")
+
+
+def test_the_runtimes_had_as_many_workers_and_the_driver_that_is_said():
+    run = reference_run()
+    counted = run.counts("runtimes").filter(counter="workers")
+    cores = str(run.info.machine.logical_cores)
+    of_runtimes = prices.entries().filter(study="runtimes").join(counted, on=["study", *KEY], how="left")
+    assert of_runtimes.height
+    for entry in of_runtimes.iter_rows(named=True):
+        said = dict(part.split("=", 1) for part in entry["parameter"].split() if "=" in part)
+        assert entry["value"] == int(entry["workers"].replace("cores", cores)), entry
+        assert said.items() & entry.items() == {at for at in said.items() if at[0] in ("driver", "workers")}, entry
 
 
 def test_everything_that_a_reader_looks_for_is_listed_and_the_reference_run_knows_sixty():

@@ -9,6 +9,16 @@ import msgspec
 import nbformat
 import polars as pl
 import pytest
+from made_up_runs import (
+    ANSWER,
+    FINDING,
+    OFF,
+    ON,
+    example_run,
+    make_run,
+    publish_example,
+    write_notebook,
+)
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from async_cost.findings.finding import Judge, finding
@@ -20,16 +30,6 @@ from async_cost.report.notebook import Page, page_of
 from async_cost.report.reading import Reading
 from async_cost.runs.find import open_run
 from async_cost.runs.record import Machine, Toolchain
-from async_cost.testing.made_up_runs import (
-    ANSWER,
-    FINDING,
-    OFF,
-    ON,
-    example_run,
-    make_run,
-    publish_example,
-    write_notebook,
-)
 from async_cost.workflow.studies import ANALYSED
 
 LIMIT_BYTES = 3_000_000
@@ -123,7 +123,7 @@ def test_the_front_page_gives_each_question_its_answer_and_page(report):
 def test_a_page_says_which_groups_are_not_judged_and_the_front_page_names_it(tmp_path):
     run = make_run(tmp_path, rounds=30, controls={OFF: 1.05, ON: 1.0})
     outputs = [told(run, name, "It takes", load) for name, load in (("off", OFF), ("on", ON))]
-    pages = publish.publish(run, [page_saying(tmp_path, *outputs)], tmp_path / "report", pdf=False)
+    pages = publish.publish(run, [page_saying(tmp_path, *outputs)], tmp_path / "report")
     front, page = (file.read_text(encoding="utf-8") for file in pages)
     assert "Not judged:" in page and "differs from" in page
     assert "Nothing is concluded from this run" in front.partition('id="search-index"')[0]
@@ -132,7 +132,7 @@ def test_a_page_says_which_groups_are_not_judged_and_the_front_page_names_it(tmp
 def test_the_front_page_lists_what_the_run_refuted_or_left_open(tmp_path):
     run = make_run(tmp_path, rounds=30, noise=0.002)
     outputs = [told(run, name, f"It is {name} <b>", most=most) for name, most in (("held", 9.0), ("refuted", 2.0))]
-    pages = publish.publish(run, [page_saying(tmp_path, *outputs)], tmp_path / "report", pdf=False)
+    pages = publish.publish(run, [page_saying(tmp_path, *outputs)], tmp_path / "report")
     others = pages[0].read_text(encoding="utf-8").split("What this run refuted")[1].split("</ul>")[0]
     (found,) = re.findall(r'<li>(.) <a href="zero-cost.html#finding-zero-cost-(\w+)">(.*?)</a>', others)
     assert found[:2] == ("≠", "refuted") and found[2].startswith("It is refuted &lt;b&gt;: ")
@@ -262,7 +262,7 @@ def test_an_analysis_whose_studies_the_run_lacks_is_said_to_be_not_measured(tmp_
         cell |= {"outputs": [], "execution_count": None} if cell.cell_type == "code" else {}
     nbformat.write(content, absent)
     notebook = write_notebook(tmp_path / "zero-cost.ipynb")
-    pages = publish.publish(run, [page_of(notebook)], tmp_path / "report", pdf=False, not_measured=[absent])
+    pages = publish.publish(run, [page_of(notebook)], tmp_path / "report", not_measured=[absent])
     assert [page.name for page in pages] == ["index.html", "zero-cost.html"]
     front = pages[0].read_text(encoding="utf-8")
     assert front.index("Not in this run: 1 more question") < front.index("Who pays") < front.index("</details>")

@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
+from made_up_runs import write_notebook
 from ours import tracked
 
 from async_cost.paths import repository_root
 from async_cost.report import charts, sample
-from async_cost.testing.made_up_runs import write_notebook
 from async_cost.workflow.sample import FOLDER
 
 LIMIT_BYTES = 3_000_000
@@ -33,7 +33,7 @@ ASKED = {
     "an empty job": ("thread-pools", "`spawn_blocking`"),
     "how large a job should be": ("thread-pools", "in these pools."),
     "await or spawn": ("call-styles", "spawned and awaited."),
-    "what may be quoted of each document": ("replication", "Of rust-async-bench quote what is faster"),
+    "what may be quoted of each document": ("replication", "), 2019: look up all ("),
 }
 #: Words from the top of a page to the end of such a sentence.
 SOON = 150

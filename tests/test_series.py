@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from made_up_runs import OFF, change_record, make_run, make_series
 from refusal import refused
 
 from async_cost.errors import DataError
@@ -13,7 +14,6 @@ from async_cost.runs.find import find_runs, load_run, open_run, reference, refer
 from async_cost.runs.run import open_sitting
 from async_cost.statistics import table
 from async_cost.statistics.disturbance import conditions
-from async_cost.testing.made_up_runs import OFF, change_record, make_run, make_series
 from async_cost.workflow.contribute import contribute
 
 STUDY = "zero-cost"

@@ -1,6 +1,7 @@
 """Studies that compare runtimes: groups with limits of their own, failures, metrics, units, and no zero-cost."""
 
 import pytest
+from made_up_runs import REQUESTS, Key, Study, make_run
 from refusal import refused
 
 from async_cost.errors import DataError
@@ -13,7 +14,6 @@ from async_cost.statistics.judge import Trust
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import trial_values
-from async_cost.testing.made_up_runs import REQUESTS, Key, Study, make_run
 
 STUDY = "runtimes"
 #: One task on one thread, and the same task on several, whose times nobody knows within 1 %.

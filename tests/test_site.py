@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from browsing import DESKTOP, PHONE
+from made_up_runs import HOSTILE, example_run, write_notebook
 from markupsafe import Markup
 
-from async_cost.report import pdf as paper
 from async_cost.report import site
 from async_cost.report.notebook import Page, page_of
 from async_cost.report.publish import publish, publish_alone
-from async_cost.testing.made_up_runs import HOSTILE, example_run, publish_example, write_notebook
 
 AXE = Path(__file__).parent / "assets" / "axe.min.js"
 #: How bad axe may find nothing. Below are hints, such as two landmarks of one name.
@@ -29,9 +28,9 @@ def reports(tmp_path_factory) -> Path:
         name = f"2026112{number}T190102Z"
         run = example_run(root / name, name, profile=profile, started=f"2026-11-2{number}T19:01:02Z", ended=None)
         notebooks = [write_notebook(root / name / f"{study}.ipynb") for study in ("zero-cost", "ladder")]
-        publish(run, map(page_of, notebooks), root / "reports" / "toy-2c" / name, pdf=False, reports=root / "reports")
+        publish(run, map(page_of, notebooks), root / "reports" / "toy-2c" / name, reports=root / "reports")
     notebook = write_notebook(root / "hardware.ipynb")
-    publish_alone(run, page_of(notebook), root / "reports" / "compare" / "a--b", pdf=False, reports=root / "reports")
+    publish_alone(run, page_of(notebook), root / "reports" / "compare" / "a--b", reports=root / "reports")
     return root / "reports"
 
 
@@ -140,7 +139,7 @@ def test_the_front_page_gives_each_answer_in_one_sentence(tmp_path):
     notebook = write_notebook(tmp_path / "zero-cost.ipynb")
     text = notebook.read_text().replace("hand-written loop.", "hand-written loop.\\n\\n- And a longer story.")
     notebook.write_text(text)
-    publish(example_run(tmp_path / "run"), [page_of(notebook)], tmp_path / "report", pdf=False)
+    publish(example_run(tmp_path / "run"), [page_of(notebook)], tmp_path / "report")
     front, page = ((tmp_path / "report" / name).read_text() for name in ("index.html", "zero-cost.html"))
     card = re.search(r'<dl class="questions">.*?</dl>', front, re.DOTALL)[0]
     assert "hand-written loop." in card and "And a longer story." not in card
@@ -176,41 +175,10 @@ def test_damaged_notes_do_not_hide_the_other_runs(tmp_path):
 # -- on paper --------------------------------------------------------------------------------------------------
 
 
-def test_paper_keeps_pictures_and_loses_scripts_and_local_links(reports):
-    html = paper.for_paper((reports / ANALYSIS).read_text(encoding="utf-8"))
-    assert "<script" not in html.lower() and "<svg" in html
-    assert 'href="https://example.org/method"' in html and 'href="index.html"' not in html
-    assert "hand-written loop" in html
-
-
-def test_pdfs_are_made_of_all_pages_and_name_no_folder(browser, tmp_path):
-    report = publish_example(tmp_path, pdf=True)
-    for name in ("index", "zero-cost"):
-        data = (report / f"{name}.pdf").read_bytes()
-        assert data.startswith(b"%PDF") and str(tmp_path).encode() not in data and b"file:///" not in data
-    assert 'href="index.pdf"' in (report / "index.html").read_text(encoding="utf-8")
-
-
-def test_a_browser_that_sees_nothing_but_the_users_own_folders_prints(tmp_path, monkeypatch):
-    browser = tmp_path / "chromium"
-    browser.write_text(
-        f"""#!/bin/sh
-for word; do case $word in
-    *=/*|file:*) case $word in *{tmp_path}/report/[!.]*) ;; *) echo "$word: not found" >&2; exit 1 ;; esac ;;
-esac; done
-for word; do case $word in --print-to-pdf=*) echo %PDF > "${{word#*=}}" ;; esac; done
-""",
-        encoding="utf-8",
-    )
-    browser.chmod(0o755)
-    monkeypatch.setenv("ASYNC_COST_CHROMIUM", str(browser))
-    report = publish_example(tmp_path, pdf=True)
-    assert {page.with_suffix(".pdf") for page in report.glob("*.html")} == {*report.glob("*.pdf")}
-    assert not [*report.glob("printing-*")]
-
-
-def test_what_cannot_be_printed_is_not_linked(tmp_path, monkeypatch):
-    monkeypatch.setenv("ASYNC_COST_CHROMIUM", "/bin/false")
-    report = publish_example(tmp_path, pdf=True)
-    assert not list(report.glob("*.pdf"))
-    assert ".pdf" not in (report / "index.html").read_text(encoding="utf-8")
+def test_a_browser_prints_the_pictures_and_what_is_folded(reports, opened):
+    visit = opened(reports / ANALYSIS)
+    visit.wait_until_drawn()
+    visit.page.emulate_media(media="print")
+    assert not visit.page.locator("figure.chart .live").first.is_visible()
+    assert visit.page.locator("figure.chart svg").first.is_visible()
+    assert visit.page.pdf().startswith(b"%PDF")

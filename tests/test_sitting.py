@@ -7,6 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from made_up_runs import OFF, change_record, changed, make_run, make_series
 
 from async_cost.errors import DataError
 from async_cost.report.records import ended_early
@@ -14,7 +15,6 @@ from async_cost.runs.find import announced, load_run, not_as_announced
 from async_cost.runs.record import read_record
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.table import comparisons
-from async_cost.testing.made_up_runs import OFF, change_record, changed, make_run, make_series
 from async_cost.workflow import episodes, sitting, toolchain
 from async_cost.workflow.commands import existing_run
 from async_cost.workflow.plan import Plan

@@ -5,6 +5,7 @@ say.
 import numpy as np
 import polars as pl
 import pytest
+from made_up_runs import OFF, ON, REQUESTS, REVERSED, ZERO_COST, Study, make_run
 from scipy import stats
 
 from async_cost.paths import repository_root
@@ -18,7 +19,6 @@ from async_cost.statistics.judge import Trust, Verdict, verdict_column
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import lowest, trial_times
-from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, REVERSED, ZERO_COST, Study, make_run
 from async_cost.words import PERCENT
 
 STUDY = "zero-cost"

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
+from made_up_runs import OFF, make_run
 from msgspec.structs import replace
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 from ours import NOTEBOOKS
@@ -20,7 +21,6 @@ from async_cost.report.records import remarks
 from async_cost.runs.find import load_run
 from async_cost.runs.judged import claims_of_today, findings_of_today
 from async_cost.runs.record import read_run_info
-from async_cost.testing.made_up_runs import OFF, make_run
 from async_cost.workflow import commands, environment, plan, publishing, toolchain
 from async_cost.workflow.analyses import execute as execute_analyses
 from async_cost.workflow.commands import chosen_studies
@@ -283,19 +283,6 @@ def test_a_study_is_counted_when_its_counts_were_made_and_with_others_in_a_smoke
     plan._count(Progress(print, tmp_path / "log", tmp_path))
     assert plan._counted("ladder") and plan._counted("runtimes")
     assert [[word[2:] for word in command if word.startswith("-p")] for command in started] == together
-
-
-@pytest.mark.parametrize(
-    ("browser", "says"),
-    [(None, "there is no Chromium here"), ("/bin/false", ".tools/log/analyse-and-publish.log says why")],
-)
-def test_a_report_without_pdfs_says_so_and_why(monkeypatch, tmp_path, capsys, browser, says):
-    monkeypatch.setattr(commands, "find_chromium", lambda: browser)
-    commands.print_page(tmp_path)
-    assert f"without PDFs: {says}" in capsys.readouterr().out
-    (tmp_path / "index.pdf").touch()
-    commands.print_page(tmp_path)
-    assert "without PDFs" not in capsys.readouterr().out
 
 
 def test_what_could_not_be_counted_is_told_at_the_end_and_on_the_page(tmp_path, capsys):

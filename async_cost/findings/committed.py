@@ -14,6 +14,7 @@ from async_cost.runs import record
 from async_cost.runs.comparisons import DATA
 from async_cost.runs.find import reference
 from async_cost.runs.reader import read_table
+from async_cost.runs.run import Run
 from async_cost.runs.schemas import FindingRows, JudgedRows
 
 #: What tells one kind of processor from another: virtual machines often hide the model in `cpu`, but not the caches.
@@ -62,6 +63,12 @@ def _machines(names: list[str], newest: dict[str, str]) -> Iterator[Machine]:
             own = f"{own} ({name})" if own in known else own
             known.add(own)
             yield Machine(own, newest[name], kind(info))
+
+
+def machine_of(run: Run) -> Machine | None:
+    """The committed machine whose newest series a run belongs to, if it belongs to one."""
+    series = {each.info.run_id for each in run.sittings}
+    return next((machine for machine in machines() if machine.series in series), None)
 
 
 def kind(machine: record.Machine) -> tuple:

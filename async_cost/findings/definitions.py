@@ -1,5 +1,5 @@
 """The rows of data/findings.csv, how each number of a finding is defined, and of data/judged.csv, what the committed
-series say of findings, claims and latency numbers.
+series say of findings, claims and prices.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,8 +12,8 @@ import msgspec
 from async_cost.findings.committed import definitions, judged
 from async_cost.findings.finding import Filled, Judge, slot
 from async_cost.findings.latency import latencies
+from async_cost.findings.prices import counted, priced, quantity
 from async_cost.findings.record import SHOWN, Finding, Slot
-from async_cost.findings.vocabulary import Word
 from async_cost.literature.replication import outcomes
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.runs.judged import claims_of_today, definition, seen_by
@@ -28,7 +28,6 @@ OF_FINDING = (
     "unit",
     "per",
     "share",
-    "scales",
     "processors",
     "of",
     "relation",
@@ -69,11 +68,6 @@ def said_by(kind: str, series: str) -> dict[Place, dict]:
     return {(row["id"], row["slot"]): row for row in rows.iter_rows(named=True)}
 
 
-def newer() -> set[str]:
-    """The ids of findings that are defined otherwise than before the reference was measured."""
-    return set(definitions().drop_nulls("since")["id"])
-
-
 @lru_cache(maxsize=1)
 def limits_of_today() -> Limits:
     """The limit of each comparison that the studies declare, in both directions."""
@@ -92,12 +86,13 @@ def row_of(one: Slot, limits: Limits, beside: int = 0) -> dict[str, object]:
     used = sorted({limits[pair] for case in one.main.cases for pair in _compared(case) if pair in limits})
     used = [] if one.quantity == "count" else used
     judged = [*(getattr(one, name) for name in OF_FINDING), used, one.main.cases]
+    judged.insert(OF_FINDING.index("share") + 1, ())  # of what was a column once, and empty: hashes stay
     judged += ([one.main.constant] if one.main.constant is not None else []) + ([beside] if beside else [])
     return {
         **{"id": one.id, "slot": one.name, "operands": " & ".join(map(_shown, one.main.cases))},
         **{name: getattr(one, name) for name in OF_FINDING},
         **({"operation": PUBLISHED} if one.main.constant is not None else {}),
-        **{"scales": _numbers(one.scales), "limits": _numbers(used)},
+        "limits": _numbers(used),
         **{"hash": definition(msgspec.to_builtins(judged)), "sentence": definition(one.statement)},
     }
 
@@ -142,7 +137,7 @@ def rows_of(findings: Iterable[Finding], reference: Run) -> Iterator[dict[str, o
     limits, tested = limits_of_today(), seen_by(reference, "findings")
     known = {(row["id"], row["slot"]): row for row in definitions().iter_rows(named=True)}
     rows = [row for one in findings for row in rows_of_finding(one, limits)]
-    for row in rows + [row_of(one, limits) | {"page": LATENCY} for one in latency_slots()]:
+    for row in rows + [row_of(one, limits) | {"page": LATENCY} for one in price_slots()]:
         before = known.get((row["id"], row["slot"]), {})
         since = before.get("since") if before.get("hash") == row["hash"] else None
         since = None if row["hash"] in tested else since or f"{date.today()}"
@@ -150,10 +145,10 @@ def rows_of(findings: Iterable[Finding], reference: Run) -> Iterator[dict[str, o
         yield row | {"since": since, "changed": before.get("changed"), "reworded": (before and reworded) or None}
 
 
-def latency_slots() -> list[Slot]:
-    """The latency numbers as slots, of which nothing is expected."""
-    shown = Word(SHOWN)
-    return [slot(one.id, "", one.quantity, shown, one.short) for one in latencies().values()]
+def price_slots() -> list[Slot]:
+    """The latency numbers and the prices that a request is counted by, as slots of which nothing is expected."""
+    slots = [slot(one.id, "", one.quantity, one.short) for one in latencies().values()]
+    return slots + [slot(*at, quantity(priced(one)), one["what"]) for at, one in counted().items()]
 
 
 def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
@@ -165,9 +160,9 @@ def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, objec
         for one in found.slots:
             at = one.slot.id, one.slot.name
             yield _row("finding", *at, hashes[at], run) | _says(one) | {"tested": _yes(hashes[at] in tested)}
-    for price in latency_slots():
+    for price in price_slots():
         filled = Filled(price, *weigh(price, price.main.cases, judge.effects(price.main), judge.values), judged=False)
-        yield _row("price", price.id, "", str(row_of(price, limits_of_today())["hash"]), run) | _says(filled)
+        yield _row("price", price.id, price.name, str(row_of(price, limits_of_today())["hash"]), run) | _says(filled)
     for said in outcomes(run):
         weighed = said.published
         yield _row("claim", said.claim.id, "", claims[said.claim.id], run) | _numbers_of(weighed) | _outcome(weighed)

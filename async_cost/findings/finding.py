@@ -9,7 +9,6 @@ from async_cost.findings import lint
 from async_cost.findings.committed import kind, machines
 from async_cost.findings.operands import Expected, Quantity
 from async_cost.findings.record import SHOWN, Finding, Slot
-from async_cost.findings.vocabulary import Word, bounds
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import Effect, Values, effect
 from async_cost.statistics.statement import Outcome, Weighed, together, weigh
@@ -98,28 +97,27 @@ def _slot(id: str, name: str, given: Quantity | Expected, sentence: str, process
         raise ValueError(
             f"finding {id}: {name}= is which number of the {type(given).__name__}? Pass its .ratio or .added"
         )
-    expected = given if isinstance(given, Expected) else Expected(given, Word(SHOWN))
-    return slot(id, name, expected.of, expected.word, sentence, processors)
+    return slot(id, name, given, sentence, processors)
 
 
-def slot(id: str, name: str, of: Quantity, word: Word, sentence: str, processors: int = 1) -> Slot:
-    """The slot that is expected to be as `word` says. Raises ValueError for a word that does not fit the quantity."""
-    if word.relation in ("same", "slower", "faster", "not slower") and not (of.in_ratios and of.quantity == "time"):
-        raise ValueError(
-            f"finding {id}: {word.relation!r} is a word for a ratio of times, and this is a {of.operation}"
-        )
-    if word.of != "all" and len(of.cases) < 2:
-        raise ValueError(f"finding {id}: {word.of}_of speaks of several cases, and there is one")
-    least, most = bounds(word, of.in_ratios)
+def slot(id: str, name: str, given: Quantity | Expected, sentence: str, processors: int = 1) -> Slot:
+    """The slot of a quantity, which is judged if something is expected of it. Raises ValueError for a region that does
+    not fit the quantity.
+    """
+    expected = given if isinstance(given, Expected) else Expected(given, SHOWN)
+    of, least, most = expected.quantity, expected.least, expected.most
+    if expected.of != "all" and len(of.cases) < 2:
+        raise ValueError(f"finding {id}: {expected.of} speaks of several cases, and there is one")
     if least is not None and most is not None and least > most:
         raise ValueError(f"finding {id}: the region from {least} to {most} is empty")
-    given: dict[str, Any] = {
-        column: getattr(of, column) for column in ("operation", "quantity", "unit", "per", "share", "scales")
+    measure: dict[str, Any] = {
+        column: getattr(of, column) for column in ("operation", "quantity", "unit", "per", "share")
     }
-    ends = {"least": least, "most": most}  # as they are read again
-    given |= {column: None if end is None else float(end) for column, end in ends.items()}
-    given |= {"relation": word.relation, "of": word.of, "why": word.why, "processors": processors}
-    return Slot(id=id, statement=sentence, name=name, main=of, **given)
+    ends = {
+        name: None if end is None else float(end) for name, end in (("least", least), ("most", most))
+    }  # as read again
+    region: dict[str, Any] = ends | {"relation": expected.relation, "of": expected.of, "why": expected.why}
+    return Slot(id=id, statement=sentence, name=name, main=of, processors=processors, **measure, **region)
 
 
 class Judge:
@@ -136,8 +134,7 @@ class Judge:
         """The number of each case of a quantity."""
         if of.constant is not None:
             return [Effect(of.constant, of.constant, of.constant)]
-        measured = [effect(of, case, self.values) for case in of.cases]
-        return [one.divided(scale) for one, scale in zip(measured, of.scales, strict=True)] if of.scales else measured
+        return [effect(of, case, self.values) for case in of.cases]
 
     def __call__(self, one: Finding, effects: Mapping[str, Sequence[Effect]] | None = None) -> Found:
         """What the run says about a finding; or what `effects` say, by slot, each with its own interval, in place of

@@ -9,10 +9,9 @@ from functools import lru_cache
 import polars as pl
 
 from async_cost.findings import prices
-from async_cost.findings.committed import definitions, judged, machines
+from async_cost.findings.committed import definitions
 from async_cost.findings.finding import Judge
 from async_cost.findings.operands import Pair, Quantity
-from async_cost.findings.record import SHOWN
 from async_cost.runs.comparisons import DATA
 from async_cost.runs.reader import read_table
 from async_cost.runs.run import Run
@@ -26,7 +25,7 @@ COLUMNS = NAMED | dict.fromkeys(("ns", "low", "high"), pl.Float64) | {"lacks": p
 @dataclass(frozen=True)
 class Latency:
     """A row of the first screen: `short` is its name, in Markdown; `card` its name on the card that is shared, if it is
-    there; `finding` the id of what explains it, if anything does; `price` what is measured.
+    there; `finding` the id of what explains it, if anything does; `price` what is measured, `driver` and `workers` how.
     """
 
     id: str
@@ -61,7 +60,8 @@ def latencies() -> dict[str, Latency]:
     def row_of(*, what: str, variant: str, **row: str) -> Latency:
         if (what, variant) not in entries:
             raise LookupError(f"data/latency.csv: {row['id']}: no price is called {what!r} of {variant!r}")
-        return Latency(**row, price=prices.priced(entries[what, variant]))
+        entry = entries[what, variant]
+        return Latency(**row, driver=entry["driver"], workers=entry["workers"], price=prices.priced(entry))
 
     rows = read_table(DATA / "latency.csv", LatencyRows).drop("line")
     return {row["id"]: row_of(**row) for row in rows.iter_rows(named=True)}
@@ -69,10 +69,9 @@ def latencies() -> dict[str, Latency]:
 
 def committed() -> dict[str, dict[str, float]]:
     """The latency numbers of the committed machines, in nanoseconds by id, by the name of the machine."""
-    rows = judged().filter(pl.col("value").is_not_null(), kind="price", outcome=SHOWN).select("series", "id", "value")
     return {
-        machine.name: {id: ns for series, id, ns in rows.iter_rows() if series == machine.series}
-        for machine in machines()
+        machine: {id: ns for (id, slot), (ns, _, _, doubt) in known.items() if not slot and not doubt}
+        for machine, known in prices.committed().items()
     }
 
 

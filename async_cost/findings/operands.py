@@ -9,27 +9,10 @@ from difflib import get_close_matches
 
 import polars as pl
 
-from async_cost.findings.vocabulary import Word
 from async_cost.literature.published import published_times
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.statistics.effects import UNIT_OF_WORK, Case, Key, Measure, Operand
-from async_cost.words import CONTROL, exact_percent, one
-
-#: What counts and metrics are called where their own name does not say it.
-NOUNS = {
-    "cpu_ns": "of processor time",
-    "kernel_ns": "in the kernel",
-    "wall_ns": "in all",
-    "p50_ns": "in the middle",
-    "p90_ns": "for nine of ten",
-    "p99_ns": "for 99 of 100",
-    "max_ns": "for the slowest",
-    "memory_bytes": "bytes of memory",
-    "connection_bytes": "bytes a connection",
-    "future_bytes": "bytes in a future",
-    "allocated_bytes": "bytes allocated",
-}
-
+from async_cost.words import CONTROL
 
 #: Of more names than these an error message lists the first.
 LISTED = 12
@@ -37,10 +20,9 @@ LISTED = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity(Measure):
-    """A number of each of `cases`. `noun` is what follows a value of it: `more a request`."""
+    """A number of each of `cases`."""
 
     cases: tuple[Case, ...]
-    noun: str = ""
     #: A figure that a document reports, in place of what a run measures.
     constant: float | None = None
 
@@ -48,7 +30,7 @@ class Quantity(Measure):
         self, least: float | None = None, most: float | None = None, *, of: str = "all", why: str = ""
     ) -> "Expected":
         """The quantity with the region in which it is expected: a border may be open, and least and most may be one
-        number. `of` says of how many of several cases: all, most or none; `why` is the reason for an open border, or
+        number. `of` says of how many of several cases: all or most; `why` is the reason for an open border, or
         for one that is looser than what was measured asks for. Raises ValueError without a border.
         """
         if least is most is None:
@@ -56,15 +38,19 @@ class Quantity(Measure):
         relation = (
             "equal" if least == most else "at most" if least is None else "at least" if most is None else "between"
         )
-        return Expected(self, Word(relation, least, most, why, of))
+        return Expected(self, relation, least, most, why, of)
 
 
 @dataclass(frozen=True)
 class Expected:
-    """A quantity with what is expected of it."""
+    """A quantity with the region in which it is expected; `relation` names the region as those of claims are named."""
 
-    of: Quantity
-    word: Word
+    quantity: Quantity
+    relation: str
+    least: float | None = None
+    most: float | None = None
+    why: str = ""
+    of: str = "all"
 
 
 @dataclass(frozen=True)
@@ -95,18 +81,18 @@ class Pair:
     @property
     def added(self) -> Quantity:
         """What a unit of work takes or has more than the baseline's, in nanoseconds where it is a time."""
-        return self._made("difference", noun=f"{self._noun} more {self._each}".strip())
+        return self._made("difference")
 
     @property
     def each(self) -> Quantity:
         """What the first side takes or has for a unit of work."""
-        made = self._made("value", noun=f"{self._noun} {self._each}".strip())
+        made = self._made("value")
         return replace(made, cases=tuple(case[:1] for case in made.cases))
 
     @property
     def all(self) -> Quantity:
         """What the first side has in all, whatever its work: for what is held once, such as memory or a future."""
-        return replace(self.each, per=None, noun=self._noun)
+        return replace(self.each, per=None)
 
     @property
     def turned(self) -> "Pair":
@@ -143,22 +129,10 @@ class Pair:
         """The one case of the pair."""
         return (tuple((Operand(self.study, *key, self.counter),) for key in (self.key, self.baseline)),)
 
-    @property
-    def _noun(self) -> str:
-        """What follows a value that is no time."""
-        return NOUNS.get(self.counter, self.counter.replace("_", " "))
-
-    @property
-    def _each(self) -> str:
-        """`a request`."""
-        return one(self.unit or "iteration" if self.per == UNIT_OF_WORK else (self.per or "").removesuffix("s"))
-
-    def _made(self, operation: str, unit: str = "", noun: str = "") -> Quantity:
+    def _made(self, operation: str, unit: str = "") -> Quantity:
         in_time = self.quantity == "time" or self.counter.endswith("_ns")
         unit = unit or ("ns" if in_time else "count")
-        return Quantity(
-            operation=operation, quantity=self.quantity, unit=unit, per=self.per, cases=self.cases, noun=noun
-        )
+        return Quantity(operation=operation, quantity=self.quantity, unit=unit, per=self.per, cases=self.cases)
 
 
 @dataclass(frozen=True)
@@ -166,11 +140,6 @@ class Pairs:
     """Several pairs that a finding speaks of together."""
 
     each: tuple[Pair, ...]
-
-    @property
-    def of_published(self) -> Quantity:
-        """The ratio of each over the ratio that its document reports. Raises LookupError where it reports none."""
-        return replace(self.ratio, scales=tuple(one.published for one in self.each), noun="of the published ratio")
 
     def __iter__(self) -> Iterator[Pair]:
         return iter(self.each)
@@ -204,8 +173,7 @@ class Pairs:
         if len(self.each) < 2:
             raise LookupError("a break-even lies between measured loads, and there is one")
         first = self.each[0]
-        noun = f"of own work {first._each} until it costs {exact_percent(share)}"
-        made = replace(first._made("break-even", "us", noun), share=share)
+        made = replace(first._made("break-even", "us"), share=share)
         return replace(made, cases=(tuple(place for one in self.each for place in one.cases[0]),))
 
     def counted(self, counter: str) -> Quantity:
@@ -296,15 +264,12 @@ def pairs(
 def ratio_of_ratios(one: Pair, other: Pair) -> Quantity:
     """The ratio of `one` over that of `other`, from the same rounds where they are of one study."""
     cases = (one.cases[0] + other.cases[0],)
-    same = (one.study, one.baseline) == (other.study, other.baseline)
-    noun = f"the time of {other.name}" if same else "the other ratio"
-    return replace(one.ratio, operation="ratio of ratios", cases=cases, noun=noun)
+    return replace(one.ratio, operation="ratio of ratios", cases=cases)
 
 
 def more_added(one: Pair, other: Pair) -> Quantity:
     """What `one` adds to a unit of work, less what `other` adds, from the same rounds."""
-    cases, noun = (one.cases[0] + other.cases[0],), f"more added to a {one.unit or 'iteration'}"
-    return replace(one.added, operation="difference of differences", cases=cases, noun=noun)
+    return replace(one.added, operation="difference of differences", cases=(one.cases[0] + other.cases[0],))
 
 
 def _near(name: str, known: list[str]) -> list[str]:

@@ -11,8 +11,11 @@ from dataclasses import replace
 import polars as pl
 
 from async_cost import words
+from async_cost.findings.committed import judged, machines
 from async_cost.findings.finding import Judge
+from async_cost.findings.names import name
 from async_cost.findings.operands import Pair, Quantity, pair
+from async_cost.findings.record import SHOWN
 from async_cost.runs.comparisons import DATA, KEY
 from async_cost.runs.reader import read_table
 from async_cost.runs.run import Run
@@ -23,9 +26,21 @@ from async_cost.statistics.effects import UNIT_OF_WORK
 COUNTED = {"instructions": "instructions", "allocations": "allocations", "allocated_bytes": "bytes"}
 #: Says that a price is that of a whole iteration.
 WHOLE = "iteration"
-ENTRY = dict.fromkeys(("kind", "what", "unit", "who", "study", *KEY, "baseline_variant", "counter"), pl.String)
+#: Runtimes on which a request may be counted together.
+RUNTIMES = ("tokio", "smol", "nio")
+#: How a price is driven, as a page says it.
+DRIVERS = {"block_on": "from block_on", "task": "inside a task", "outside": "from a thread outside"}
+DRIVERS |= {"simulation": "simulated", "server": "on sockets", "": ""}
+WORKERS = {"1": "one thread", "2": "two workers", "6": "six workers", "cores": "a worker for each core", "": ""}
+ENTRY = dict.fromkeys(
+    ("kind", "what", "id", "unit", "driver", "workers", "who", "study", *KEY, "baseline_variant", "counter"), pl.String
+)
+#: A price: nanoseconds with the ends of its interval, and whether it is no evidence.
+Price = tuple[float, float, float, bool]
+#: Where data/judged.csv has it: id and slot.
+Place = tuple[str, str]
 NUMBERS = ("ns", "low", "high", "cpu_ns", *COUNTED.values())
-COLUMNS = ENTRY | dict.fromkeys(NUMBERS, pl.Float64) | {"lacks": pl.String}
+COLUMNS = ENTRY | dict.fromkeys(NUMBERS, pl.Float64) | dict.fromkeys(("by", "driven", "lacks"), pl.String)
 
 
 def entries() -> pl.DataFrame:
@@ -42,13 +57,45 @@ def entries() -> pl.DataFrame:
 def prices(run: Run) -> pl.DataFrame:
     """The price list of a run, a row for each of `entries`: the columns of `COLUMNS`.
 
-    ns, low, high are nanoseconds for one unit with the 95 % interval; cpu_ns processor time of all threads;
-    instructions, allocations, bytes counts for one unit. Of a price that is a difference all are differences, and
-    processor time is not given. What has no price has nulls; `lacks` says why, or that a price is no evidence.
+    by is whose it is, by name, driven how it is driven; ns, low, high are nanoseconds for one unit with the 95 %
+    interval; cpu_ns processor time of all threads; instructions, allocations, bytes counts for one unit. Of a price
+    that is a difference all are differences, and processor time is not given. What has no price has nulls; `lacks` says
+    why, or that a price is no evidence.
     """
     judge = Judge(run)
-    rows = [entry | _price(judge, entry) for entry in entries().iter_rows(named=True)]
+    rows = [
+        entry | {"by": _by(entry), "driven": driven(entry)} | _price(judge, entry)
+        for entry in entries().iter_rows(named=True)
+    ]
     return pl.DataFrame(rows, schema=COLUMNS)
+
+
+def driven(entry: dict[str, str]) -> str:
+    """How a price is driven: `two workers, inside a task`."""
+    return ", ".join(filter(None, [WORKERS[entry["workers"]], DRIVERS[entry["driver"]]]))
+
+
+def counted() -> dict[Place, dict[str, str]]:
+    """The entries that a request can be counted by, by their place in data/judged.csv: the id, and as slot the runtime,
+    one of `RUNTIMES`, or nothing if it is measured without one.
+    """
+    named = entries().filter(pl.col("id") != "")
+    alone = pl.col("who").n_unique().over("id") == 1
+    slot = pl.when(pl.col("who").is_in(RUNTIMES)).then("who").when(alone).then(pl.lit(""))
+    rows = named.with_columns(slot=slot).drop_nulls("slot").iter_rows(named=True)
+    return {(row["id"], row.pop("slot")): row for row in rows}
+
+
+def committed() -> dict[str, dict[Place, Price]]:
+    """The prices that data/judged.csv holds of the committed machines, by id and slot, by the name of the machine."""
+    rows = judged().filter(pl.col("value").is_not_null(), kind="price")
+    known = rows.select("series", "id", "slot", "value", "low", "high", pl.col("outcome") != SHOWN)
+    return {
+        machine.name: {
+            (id, slot): tuple(price) for series, id, slot, *price in known.rows() if series == machine.series
+        }
+        for machine in machines()
+    }
 
 
 def priced(entry: dict[str, str]) -> Pair:
@@ -71,6 +118,12 @@ def is_added(price: Pair) -> bool:
 def quantity(price: Pair) -> Quantity:
     """The number that is the price of `priced`."""
     return price.added if is_added(price) else price.each
+
+
+def _by(entry: dict[str, str]) -> str:
+    """Whose a price is: what the table says, or the name of the variant."""
+    own = entry["who"] == entry["variant"] and entry["study"]
+    return name(entry["study"], entry["variant"]) if own else entry["who"]
 
 
 def timed(judge: Judge, price: Pair) -> dict[str, object]:

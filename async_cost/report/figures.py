@@ -74,8 +74,6 @@ def region(slot: Slot, form: str = "") -> str:
     """What is expected, as text: `50 to 150 ns`, `at most 5 µs`, `4`."""
     nothing = 1.0 if slot.in_ratios else 0.0
     ends = [end for end in (slot.least, slot.most) if end is not None]
-    if not ends:
-        return slot.relation
     around = ends[0] < nothing < ends[-1] or (form == "%" and ends[0] < nothing)
     shown = text(slot, form, ends if ends[0] != ends[-1] else ends[:1], signed=around)
     return shown if len(ends) == 2 else f"at {'least' if slot.most is None else 'most'} {shown}"

@@ -16,6 +16,7 @@ from traitlets.config import Config
 from async_cost.findings.record import Finding, recorded
 from async_cost.report import charts, finding, markup
 from async_cost.report.assets import TEMPLATE
+from async_cost.report.calculator import CALCULATOR
 from async_cost.report.finding import Said
 from async_cost.report.tables import ROWS
 
@@ -39,10 +40,11 @@ class Page:
     said: list[Said] = field(default_factory=list)
     #: The addresses of the comparisons whose numbers it shows.
     rows: list[str] = field(default_factory=list)
+    #: What its calculator reads, as JSON, if it has one.
+    calculator: str = ""
     #: Whether anything that it says is judged, and what is not and why.
     judged: bool = True
     doubt: str = ""
-    pdf: str | None = None
     href: str = ""
 
     def __post_init__(self) -> None:
@@ -108,12 +110,8 @@ def page_of(notebook: Path) -> Page:
     content = read(notebook)
     heading, said = take_heading(content, notebook), said_in(content)
     rows = [place for one in said for place in one.addresses.values()]
-    rows += [
-        place
-        for cell in content.cells
-        for one in cell.get("outputs", [])
-        for place in one.get("metadata", {}).get(ROWS, ())
-    ]
+    metadata = [one.get("metadata", {}) for cell in content.cells for one in cell.get("outputs", [])]
+    rows += [place for one in metadata for place in one.get(ROWS, ())]
     render(content)
     answers = [Markup(markup.safe_output(output.data)) for output in answers_of(content)]
     _lift(content)
@@ -135,6 +133,7 @@ def page_of(notebook: Path) -> Page:
         findings=recorded([notebook]),
         said=said,
         rows=rows,
+        calculator="".join(one.get(CALCULATOR, "") for one in metadata),
     )
 
 

@@ -1,6 +1,6 @@
 """Publish a run: the pages of its analyses open from disk, without kernel and network.
 
-`publish` writes index.html, a page per notebook, a PDF of each where there is a Chromium, data/ with the run's own
+`publish` writes index.html, a page per notebook, data/ with the run's own
 files, and summary.json for the list of all runs, reports/runs.html, which it renews; reports/index.html leads to the
 front of the site. `async_cost.workflow.publishing` is the command.
 """
@@ -8,7 +8,7 @@ front of the site. `async_cost.workflow.publishing` is the command.
 import json
 import re
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +16,7 @@ from markupsafe import Markup
 
 from async_cost.files import write_whole
 from async_cost.findings.latency import committed
-from async_cost.report import assets, finding, latency, markup, provenance, site
-from async_cost.report import pdf as paper
+from async_cost.report import assets, calculator, finding, latency, markup, provenance, site
 from async_cost.report.notebook import Page, read, take_heading
 from async_cost.report.notes import Notes
 from async_cost.report.records import banner, covers, next_build
@@ -41,7 +40,7 @@ DECISIONS = {
     "call-styles": "Await or spawn?",
     "prices": "What does each thing cost?",
     "replication": "Do published benchmarks reproduce?",
-    "hardware": "Does it depend on the machine?",
+    "hardware": "Does it depend on my machine?",
     "trust": "Can you trust these numbers?",
 }
 FIRST = next(iter(DECISIONS))
@@ -63,7 +62,6 @@ def publish(
     pages: Iterable[Page],
     out_dir: Path,
     *,
-    pdf: bool = True,
     not_measured: Sequence[Path] = (),
     sources: Mapping[str, Path] | None = None,
     reports: Path | None = None,
@@ -81,16 +79,14 @@ def publish(
     files = _copy_data(run.path, out_dir / "data")
     for one in run.sittings[1:]:
         files += _copy_data(one.path, out_dir / "data", one.path.name)
-    return _Report(run.info, pages, out_dir, reports, Notes(run, sources or {}), files, absent).publish(pdf)
+    return _Report(run.info, pages, out_dir, reports, Notes(run, sources or {}), files, absent).publish()
 
 
-def publish_alone(
-    run_dir: Path, page: Page, out_dir: Path, *, pdf: bool = True, reports: Path | None = None
-) -> list[Path]:
+def publish_alone(run_dir: Path, page: Page, out_dir: Path, *, reports: Path | None = None) -> list[Path]:
     """Write one page, which is about more than the run in `run_dir`, as `out_dir`/index.html; returns the file."""
     out_dir.mkdir(parents=True, exist_ok=True)
     page.href = "index.html"
-    return _Report(read_run_info(run_dir / "run.json"), [page], out_dir, reports).publish(pdf)
+    return _Report(read_run_info(run_dir / "run.json"), [page], out_dir, reports).publish()
 
 
 def _copy_data(run_dir: Path, data: Path, sitting: str = "") -> list[dict[str, str]]:
@@ -117,18 +113,14 @@ class _Report:
     files: Sequence[dict[str, str]] = ()
     absent: Sequence[Markup] = ()
 
-    def publish(self, pdf: bool) -> list[Path]:
-        """Write everything: the pages, once more with links to their PDFs, and the list of all runs."""
-        written = self.write(())
-        if pdf and (made := paper.print_pdfs(written)):
-            self.write({path.name for path in made})
+    def publish(self) -> list[Path]:
+        """Write everything: the pages and the list of all runs."""
+        written = self.write()
         return written if self.reports is None else [*written, self._list_runs(self.reports)]
 
-    def write(self, pdfs: Collection[str]) -> list[Path]:
-        """Write all pages, with links to those of their PDFs that are in `pdfs`; returns them, the front page first."""
-        for page in self.pages:
-            page.pdf = name if (name := page.href.replace(".html", ".pdf")) in pdfs else None
-        written = [self._write_front(self.notes, "index.pdf" if "index.pdf" in pdfs else None)] if self.notes else []
+    def write(self) -> list[Path]:
+        """Write all pages; returns them, the front page first."""
+        written = [self._write_front(self.notes)] if self.notes else []
         turns = zip([None, *self.pages], self.pages, [*self.pages[1:], None], strict=False)
         written += [self._write_page(page, before, after) for before, page, after in turns]
         shown: set[str] = set()
@@ -141,7 +133,7 @@ class _Report:
                 self._render("cells.html.j2", f"cells-{study}.html", [], **values)
         return written
 
-    def _write_front(self, notes: Notes, pdf: str | None) -> Path:
+    def _write_front(self, notes: Notes) -> Path:
         first = next((page for page in self.pages if page.study == FIRST), None)
         numbers = latency.beside_committed(notes.run)
         known = {one.id for page in self.pages for one in page.said if not one.absent}
@@ -166,7 +158,6 @@ class _Report:
             title=f"Run {self.info.run_id}",
             summary=f"What async Rust costs on {provenance.machine(self.info)}",
             here="index",
-            pdf=pdf,
             index=Markup(site.search_index(self.pages)),
             doubt=None,
             studies=(),
@@ -175,6 +166,7 @@ class _Report:
     def _write_page(self, page: Page, before: Page | None, after: Page | None) -> Path:
         scripts = [assets.chart_library(), assets.script("page.js")] if page.picture else []
         scripts += [assets.script("tables.js")] if 'class="fold"' in page.body else []
+        scripts += [calculator.script(page.calculator)] if page.calculator else []
         notes = self.notes.of(page.rows) if self.notes else []
         scripts += [assets.script("notes.js")] if notes else []
         signed = any(not one.rough for one in page.said)
@@ -192,7 +184,6 @@ class _Report:
             summary=Markup(markup.plain(page.answer or page.heading)),
             here=page.study,
             body=self._linked(page.study, page.body),
-            pdf=page.pdf,
             before=before,
             after=after,
         )
@@ -219,7 +210,7 @@ class _Report:
             self.out / name,
             template,
             scripts,
-            **{"pdf": None} | values | provenance.facts(self.info),
+            **values | provenance.facts(self.info),
             pages=self.pages if self.notes else [],
             files=self.files,
             alone=self.notes is None,

@@ -186,7 +186,6 @@ class FindingRows(dy.Schema):
     unit = dy.String(nullable=False, regex=LINE)
     per = dy.String(nullable=True, regex=COUNTER)
     share = dy.Float64(nullable=True)
-    scales = dy.String(nullable=True, regex=LINE)
     processors = dy.UInt32(nullable=False, min=1)
     of = dy.String(nullable=False, regex=r"^(all|most|none)$")
     relation = dy.String(nullable=False, regex=LINE)
@@ -235,7 +234,10 @@ class PriceRows(dy.Schema):
     line = dy.UInt32(nullable=False)
     kind = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
     what = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    id = dy.String(nullable=False, regex=rf"^$|{STUDY}")
     unit = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
+    driver = dy.String(nullable=False, regex=r"^(block_on|task|outside|simulation|server)?$")
+    workers = dy.String(nullable=False, regex=r"^(\d+|cores)?$")
     who = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
     study = dy.String(nullable=False, regex=rf"^$|{STUDY}")
     bench = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
@@ -246,7 +248,7 @@ class PriceRows(dy.Schema):
 
 
 class LatencyRows(dy.Schema):
-    """`data/latency.csv`: which prices are on the first screen, and how each is driven."""
+    """`data/latency.csv`: which prices are on the first screen."""
 
     line = dy.UInt32(nullable=False)
     id = dy.String(nullable=False, primary_key=True, regex=STUDY)
@@ -254,7 +256,5 @@ class LatencyRows(dy.Schema):
     short = dy.String(nullable=False, regex=LINE, max_length=64)
     what = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
     variant = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
-    driver = dy.String(nullable=False, regex=r"^(block_on|task|simulation|server)$")
-    workers = dy.String(nullable=False, regex=r"^(\d+|cores)?$")
     finding = dy.String(nullable=False, regex=rf"^$|{STUDY}")
     card = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=64)

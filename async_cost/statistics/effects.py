@@ -59,8 +59,7 @@ class Measure:
     metric), in `unit`; differences are divided by the counter `per`.
 
     `break-even` is the work of its own that both sides must do besides so that the first takes the `share` of the
-    second's time more, between the loads of a case: two places for each, the first without own work. `scales` are what
-    the ratios of the cases are divided by, such as the ratios of a document; none divides by 1.
+    second's time more, between the loads of a case: two places for each, the first without own work.
     """
 
     operation: str
@@ -68,7 +67,6 @@ class Measure:
     unit: str
     per: str | None = None
     share: float | None = None
-    scales: tuple[float, ...] = ()
 
     @property
     def in_ratios(self) -> bool:
@@ -116,14 +114,6 @@ class Effect:
         _, low, high = ends(self.value, self.low, self.high)
         undisturbed = self.undisturbed and ends(*self.undisturbed)
         return replace(self, low=low, high=high, fixed=self.fixed * wider, undisturbed=undisturbed)
-
-    def divided(self, scale: float) -> "Effect":
-        """This effect over `scale`, no longer one of the table."""
-        if self.value is None:
-            return self
-        undisturbed = self.undisturbed and tuple(number / scale for number in self.undisturbed)
-        ends = {name: getattr(self, name) / scale for name in ("value", "low", "high")}
-        return replace(self, **ends, undisturbed=undisturbed, row=None)
 
 
 class Values:

@@ -33,9 +33,8 @@ OUTCOMES = (Outcome.DOES_NOT_HOLD, Outcome.HOLDS, Outcome.UNDECIDED, Outcome.NOT
 class Statement(Measure):
     """A statement: what is measured, and the effects from `least` to `most` for which it is true, unbounded where None.
 
-    `relation` is the word that the region stands for. The regions of `same`, `slower`, `faster` and `not slower`
-    depend on what counts as a difference in the group of the comparison (`region`). `processors` is how many it is
-    about, `of` of how many of its cases it must be true: all, most or none.
+    `relation` is the word that the region stands for. `processors` is how many it is about, `of` of how many of its
+    cases it must be true: all or most.
     """
 
     id: str
@@ -56,19 +55,8 @@ class Statement(Measure):
         return self.quantity != "count" and no_effect in bounds.get(self.relation, ())
 
 
-def region(statement: Statement, nothing: float = EQUIVALENCE) -> tuple[float, float]:
-    """The smallest and the largest effect for which `statement` is true; `nothing` is the share of a time below which a
-    difference does not count.
-    """
-    match statement.relation:
-        case "slower":
-            return 1 + nothing, math.inf
-        case "faster":
-            return 0.0, 1 - nothing
-        case "not slower":
-            return 0.0, 1 + nothing
-        case "same" if statement.least is None:
-            return 1 - nothing, 1 + nothing
+def region(statement: Statement) -> tuple[float, float]:
+    """The smallest and the largest effect for which `statement` is true."""
     least = (0.0 if statement.in_ratios else -math.inf) if statement.least is None else statement.least
     return least, math.inf if statement.most is None else statement.most
 
@@ -92,7 +80,7 @@ def outcome(statement: Statement, low: float, high: float, base: float = 0.0, no
     none = counts_for_nothing(statement, base, nothing)
     if statement.is_direction and none[0] <= low and high <= none[1]:
         return Outcome.DOES_NOT_HOLD
-    lowest, highest = region(statement, nothing)
+    lowest, highest = region(statement)
     # An exact count that is equal is neither more nor less.
     nothing_more = low == high == (1.0 if statement.in_ratios else 0.0)
     if nothing_more and statement.relation in ("greater", "less") and low in (lowest, highest):
@@ -108,9 +96,6 @@ def together(outcomes: Iterable[Outcome], of: str = "all") -> Outcome:
     found = set(each)
     if not found - {Outcome.NOT_MEASURED, Outcome.NOT_MEASURABLE}:
         return Outcome.NOT_MEASURABLE if Outcome.NOT_MEASURABLE in found else Outcome.NOT_MEASURED
-    if of == "none":
-        turned = {Outcome.HOLDS: Outcome.DOES_NOT_HOLD, Outcome.DOES_NOT_HOLD: Outcome.HOLDS}
-        return together(turned.get(word, word) for word in each)
     if of == "most":
         if 2 * each.count(Outcome.HOLDS) > len(each):
             return Outcome.HOLDS
@@ -180,7 +165,7 @@ def judged(statement: Statement, case: Case, values: Values, found: Effect) -> W
     if found.missing:
         return Weighed(Outcome.NOT_MEASURED, reason=found.missing, case=case)
     word, reason, needed = outcome(statement, found.low, found.high, found.base, found.nothing), None, None
-    holds = region(statement, found.nothing)
+    holds = region(statement)
     none = counts_for_nothing(statement, found.base, found.nothing)
     cores, doubted = values.measured.run.info.machine.logical_cores, False
     if cores is not None and cores < statement.processors:
@@ -263,10 +248,10 @@ def departure(one: Statement, weighed: Weighed) -> str | None:
     if weighed.outcome is not Outcome.DOES_NOT_HOLD or weighed.effect is None or weighed.holds is None:
         return None
     if one.of != "all":
-        return {"most": "it is true of too few", "none": "it is true of some"}[one.of]
+        return "it is true of too few"
     if weighed.low == weighed.high or (one.relation == "between" and not one.is_direction):
         return "another number"
-    if one.relation in ("same", "not slower"):
+    if one.relation == "same":
         return "a difference that counts"
     if weighed.counts_for_nothing:
         return "no effect that counts"

@@ -23,7 +23,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from async_cost.paths import reports_root
-from async_cost.report.pdf import find_chromium
 from async_cost.runs.profiles import NOT_EVIDENCE, PROFILES
 from async_cost.workflow import preflight, sitting, toolchain
 from async_cost.workflow.plan import RUNS, Plan
@@ -263,7 +262,4 @@ def where(page: Path) -> str:
 def print_page(report: Path) -> int:
     page = report / "index.html"
     print(f"{'The page' if report.parent == REPORTS / 'compare' else 'All pages'}: {where(page)}")
-    if not page.with_suffix(".pdf").exists():
-        reason = ".tools/log/analyse-and-publish.log says why" if find_chromium() else "there is no Chromium here"
-        print(f"  without PDFs: {reason}")
     return 0

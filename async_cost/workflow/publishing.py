@@ -48,7 +48,7 @@ def publish_run(reports: Path, report: Path, run: Path, rooms: Sequence[str] = (
     def page_of(notebook: Path) -> "Page":
         page = _page_of(notebook)
         if page.study == rooms[0]:
-            written([page], pdf=False)
+            written([page])
             print(f"{READABLE}{report / page.href}", flush=True)
         return page
 

@@ -1,5 +1,5 @@
 //! The hand-written loop of zero-cost for [tango-bench](https://docs.rs/tango-bench), which compares a program with
-//! itself in two processes that run side by side. `python -m async_cost.workflow.experiments` starts it: `tango compare
+//! itself in two processes that run side by side. `python -m experiments` starts it: `tango compare
 //! --time SECONDS --dump FOLDER`.
 
 use tango_bench::{benchmark_fn, tango_benchmarks};

@@ -1,4 +1,4 @@
-//! Measures the measuring, for the page on trust. `python -m async_cost.workflow.experiments` starts it, in one of three
+//! Measures the measuring, for the page on trust. `python -m experiments` starts it, in one of three
 //! modes:
 //!
 //! ```text
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             sequential(Duration::from_millis(warm_up.parse()?), Duration::from_millis(time.parse()?))?
         }
         // `cargo bench` without arguments runs all targets.
-        [] => println!("started by `python -m async_cost.workflow.experiments`; see the head of this file"),
+        [] => println!("started by `python -m experiments`; see the head of this file"),
         _ => return Err("not one of the modes: see the head of benches/experiments.rs".into()),
     }
     Ok(())

@@ -3,7 +3,7 @@
 Tests use them to see whether the estimates find the truth and whether the words follow it, and whether pages are safe
 with what a stranger may send. To see what a notebook says about an effect or its reverse:
 
-    python -c 'from async_cost.testing.made_up_runs import *; make_run("/tmp/runs", REVERSED, ladder=LADDER)'
+    PYTHONPATH=tests python -c 'from made_up_runs import *; make_run("/tmp/runs", REVERSED, ladder=LADDER)'
     ASYNC_COST_RUN=/tmp/runs/made-up/20260101T000000Z jupyter lab
 """
 
@@ -400,10 +400,10 @@ def write_notebook(path: Path) -> Path:
     return path
 
 
-def publish_example(root: Path, *, pdf: bool = False, **run: Any) -> Path:
+def publish_example(root: Path, **run: Any) -> Path:
     """The folder of a published example report below `root`; `run` as for `example_run`."""
     notebook = write_notebook(root / "zero-cost.ipynb")
-    publish(example_run(root / "run", **run), [page_of(notebook)], root / "report", pdf=pdf)
+    publish(example_run(root / "run", **run), [page_of(notebook)], root / "report")
     return root / "report"
 
 

@@ -1,11 +1,11 @@
 """Measure the measuring, in some twenty minutes on a quiet machine; `--tiny` shows with few samples that it works.
 
-    python -m async_cost.workflow.experiments [--tiny]
+    python -m experiments [--tiny]
 
 - coverage, a simulation: what the estimator says of series whose truth is known, made of the components that the
-  reference run shows (`statistics/coverage.py`). Its table is data/experiments/coverage.csv.
-- shapes: what each shape of a call costs the compiler (`workflow/shapes.py`), in data/experiments/shapes.csv.
-- cells: ratios from the cells of notebooks beside those of `cargo bench` (`workflow/cells.py`), in
+  reference run shows (`coverage.py`). Its table is data/experiments/coverage.csv.
+- shapes: what each shape of a call costs the compiler (`shapes.py`), in data/experiments/shapes.csv.
+- cells: ratios from the cells of notebooks beside those of `cargo bench` (`cells.py`), in
   data/experiments/cells.csv; it needs the Rust kernel.
 - identical: one function compared with itself, for the same time by interleaved rounds, by Criterion and tango-bench.
 - layout: the same object code of zero-cost, its functions put in another order by the linker each time.
@@ -21,7 +21,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,26 +30,19 @@ from typing import Any, NamedTuple
 import msgspec
 import polars as pl
 
-from async_cost.errors import DataError
 from async_cost.files import write_whole
-from async_cost.paths import repository_root
-from async_cost.runs.decode import read_json
+from async_cost.runs.experiments import COLUMNS, FOLDER, SCHEMA_VERSION
 from async_cost.runs.find import reference_run
 from async_cost.runs.reader import read_table
 from async_cost.runs.record import read_record
-from async_cost.runs.schemas import TimeRows, TrialRows
-from async_cost.statistics import coverage
+from async_cost.runs.schemas import TimeRows
 from async_cost.statistics.trials import trial_times
 from async_cost.words import CONTROL
-from async_cost.workflow import cells, layouts, shapes
+from async_cost.workflow import layouts
 from async_cost.workflow.steps import CARGO_ENV
 from async_cost.workflow.toolchain import ROOT
+from experiments import cells, coverage, shapes
 
-#: Where results are, below the root of the repository.
-FOLDER = Path("data/experiments")
-#: Of the results.
-SCHEMA_VERSION = 2
-COLUMNS = {name: column.dtype for name, column in TrialRows.columns().items() if name != "line"}
 STUDY = "zero-cost"
 TANGO = ROOT / "rust-kernels" / "tango" / "Cargo.toml"
 #: The function that is measured against itself.
@@ -86,7 +79,7 @@ def measure(sizes: Sizes, only: tuple[str, ...]) -> Path:
     """Makes the experiments and returns the folder of their results."""
     record: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
-        "command": "python -m async_cost.workflow.experiments",
+        "command": "python -m experiments",
         "started": _now(),
         "load_before": list(os.getloadavg()),
         "sizes": sizes._asdict(),
@@ -123,44 +116,6 @@ def write(record: dict, trials: pl.DataFrame, root: Path) -> Path:
     trials.write_csv(folder / "trials.csv.gz", float_precision=3, compression="gzip")
     write_whole(folder / "experiments.json", json.dumps(record, indent=2) + "\n")
     return folder
-
-
-class Results(NamedTuple):
-    """`record` is experiments.json (None: nothing was measured), `trials` the table of `COLUMNS`."""
-
-    record: dict | None = None
-    trials: pl.DataFrame = pl.DataFrame(schema=COLUMNS)
-
-
-def newest(machine: str, environ: Mapping[str, str] = os.environ, root: Path | None = None) -> Results:
-    """The newest results from this machine; else the newest from any machine; else empty ones.
-
-    ASYNC_COST_EXPERIMENTS names the folders to choose from, or says `none`. Raises `DataError` for damaged ones.
-    """
-    named = environ.get("ASYNC_COST_EXPERIMENTS")
-    if named == "none":
-        return Results()
-    here = (file.parent for file in (root or repository_root() / FOLDER).glob("*/*/experiments.json"))
-    folders = list(map(Path, named.split(os.pathsep)) if named else here)
-    folders.sort(key=lambda path: (path.parent.name == machine, path.name, path.parent.name))
-    return load(folders[-1]) if folders else Results()
-
-
-def committed() -> str:
-    """The folders of results that git knows, as ASYNC_COST_EXPERIMENTS names them."""
-    command = ["git", "ls-files", f"{FOLDER}/*/*/experiments.json"]
-    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
-    return os.pathsep.join(str((ROOT / name).parent) for name in listed) or "none"
-
-
-def load(folder: Path) -> Results:
-    """The results in `folder`. Raises `DataError` if a file is damaged, or of an unknown version."""
-    record = read_json(folder / "experiments.json")
-    if record.get("schema_version") != SCHEMA_VERSION:
-        problem = f"not of schema version {SCHEMA_VERSION}"
-        remedy = "Remove the folder, or measure with `make experiments`"
-        raise DataError(folder / "experiments.json", problem, remedy, column="schema_version")
-    return Results(record, read_table(folder / "trials.csv.gz", TrialRows).select(*COLUMNS))
 
 
 # -- the experiments: each yields its trials, and enters into the record what it has found on its way ----------
@@ -291,12 +246,6 @@ TABLES = {
     "shapes": (shapes.measure, 1),
     "cells": (cells.compare, 4),
 }
-
-
-def last_experiment(name: str) -> pl.DataFrame:
-    """The last table of `TABLES` with that name; no rows without one."""
-    file = repository_root() / FOLDER / f"{name}.csv"
-    return pl.read_csv(file) if file.exists() else pl.DataFrame()
 
 
 def main() -> None:

@@ -1,0 +1,1 @@
+"""Experiments on the measuring itself, for the page on trust: `make experiments`."""
