@@ -171,7 +171,7 @@ def _without_copies(outcomes: Mapping[Path, Summary | str]) -> tuple[dict[Path, 
         if run in names:
             problem = f"another folder holds a run of the same id {quoted(run)}"
         elif original is not None:
-            problem = f"holds the very samples of run {original}. {REMEASURE}"
+            problem = f"holds the same samples as run {original}. {REMEASURE}"
         elif processors.setdefault(str(one.run["machine"]).removesuffix(NATIVE), processor) != processor:
             problem = (
                 "an older run of a machine of this name is from another processor. Give this machine another name, for "
