@@ -349,12 +349,11 @@ def lines(
     y_title: str,
     log_x: bool = False,
     log_y: bool = False,
-    rules: Sequence[float] = (),
     marks: Sequence[tuple[float, float, str]] = (),
 ) -> alt.LayerChart | None:
     """How `y` changes with `x`: a line for each of `series`, with its name at the right; its points if they are few;
-    and, with columns low and high, the band of the interval. `rules` are values of y worth a dashed line with their
-    number, `marks` are points (x, y, text) worth a label. A log axis leaves out what is not above 0.
+    and, with columns low and high, the band of the interval. `marks` are points (x, y, text) worth a label. A log axis
+    leaves out what is not above 0.
     """
     by = [series] if series else []
     frame = frame.filter(pl.col(y) > 0) if log_y else frame
@@ -368,7 +367,7 @@ def lines(
     along_x: Any = {"title": wrapped(x_title), "scale": alt.Scale(nice=False, padding=10, zero=False), "axis": axis}
     if log_x:
         along_x |= {"scale": alt.Scale(nice=False, padding=10, type="log"), "axis": _log_axis(frame[x])}
-    heights = [*rules, *(mark[1] for mark in marks), *(one for name in (y, *ends) for one in frame[name].drop_nulls())]
+    heights = [*(mark[1] for mark in marks), *(one for name in (y, *ends) for one in frame[name].drop_nulls())]
     domain, kind = _with_space(heights, log=log_y), "log" if log_y else "linear"
     along_y: Any = {"title": None, "scale": alt.Scale(domain=domain, nice=False, type=kind)}
     along_y["axis"] = _log_axis(heights) if log_y else axis
@@ -376,13 +375,12 @@ def lines(
     colours = dict(zip(names, cycle(PALETTE), strict=False))
     colour = _colours(series, colours).legend(None) if series else alt.value(BLUE)
     base = alt.Chart(frame).encode(color=colour, tooltip=_tooltip(frame, columns), x=alt.X(f"{x}:Q", **along_x))
-    layers: list[alt.Chart] = [_rule(y=alt.datum(value)) for value in rules]
+    layers: list[alt.Chart] = []
     if ends:
         layers.append(base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", **along_y), y2="high:Q"))
     layers.append(base.mark_line().encode(y=alt.Y(f"{y}:Q", **along_y)))
     if frame[x].n_unique() <= MOST_POINTS:
         layers.append(base.mark_point(filled=True, size=55, opacity=1).encode(y=alt.Y(f"{y}:Q", **along_y)))
-    layers += [_rule_label(value, right=at % 2 == 1) for at, value in enumerate(rules)]
     if marks:
         rising = frame.sort(x)[y].first() < frame.sort(x)[y].last()
         layers += _marked(marks, alt.X("x:Q", **along_x), alt.Y("y:Q", **along_y), left=rising)
@@ -759,10 +757,3 @@ def _log_axis(values: Iterable[float | None]) -> alt.Axis:
 
 def _rule(**place: Any) -> alt.Chart:
     return alt.Chart(alt.Data(values=[{}])).mark_rule(strokeDash=[5, 3]).encode(**place)
-
-
-def _rule_label(value: float, right: bool) -> alt.Chart:
-    """The number of a dashed line, above one of its ends."""
-    align, dx, x = ("right", -4, "width") if right else ("left", 4, 0)
-    mark = alt.Chart(alt.Data(values=[{}])).mark_text(align=align, baseline="bottom", dx=dx, dy=-2, color=MUTED)
-    return mark.encode(x=alt.value(x), y=alt.datum(value), text=alt.value(f"{value:g}{words.PERCENT}"))
