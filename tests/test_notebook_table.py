@@ -20,10 +20,11 @@ from async_cost.workflow.toolchain import ROOT
 LONGEST = {"analysis": 70, "measure": 60}
 #: Lines of the middle cell of an analysis.
 MEDIAN = 16
-#: Share of the code cells of an analysis that follow written prose.
+#: Share of the code cells of an analysis that follow a paragraph.
 AFTER_PROSE = 0.8
-#: What makes a code cell a paragraph, and a chart.
+#: What makes a code cell a paragraph; a chart with a finding as title, and any.
 SAYS = re.compile(r"^(?:say|ac\.say|run\.finding)\(|^    ac\.say\(", re.MULTILINE)
+TITLED = re.compile(r"\btitle=\w+\.title\b")
 DRAWS = ("ac.intervals", "ac.bars", "ac.lines", "ac.matrix", "ac.staircase", "alt.Chart")
 ANALYSES = [path for path in NOTEBOOKS if path.name == "analysis.ipynb"]
 COMPARISONS = pl.read_csv(ROOT / "data" / "comparisons.csv")
@@ -44,8 +45,8 @@ def lengths(path: Path) -> list[int]:
 
 
 def unread(cells: Sequence[nbformat.NotebookNode]) -> list[str]:
-    """The cells that show a chart, by a call of our own or of a function of the notebook that makes one, without a
-    paragraph in the next cell, be it written, computed, or findings that a run judges.
+    """The cells that show a chart, by a call of our own or of a function of the notebook that makes one, that neither
+    have a finding as title nor a paragraph in the next cell, be it written, computed, or findings that a run judges.
     """
     trees = {place: ast.parse(cell.source) for place, cell in enumerate(cells) if cell.cell_type == "code"}
     makers = {
@@ -60,7 +61,8 @@ def unread(cells: Sequence[nbformat.NotebookNode]) -> list[str]:
         last = tree.body[-1]
         if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
             called = ast.unparse(last.value.func)
-            if (called in makers or called.startswith(DRAWS)) and not any(map(reads, cells[place + 1 : place + 2])):
+            read = TITLED.search(cells[place].source) or any(map(reads, cells[place + 1 : place + 2]))
+            if (called in makers or called.startswith(DRAWS)) and not read:
                 found.append(cells[place].source)
     return found
 
@@ -70,9 +72,10 @@ def reads(cell: nbformat.NotebookNode) -> bool:
 
 
 def after_prose(cells: Sequence[nbformat.NotebookNode]) -> float:
-    """The share of code cells that follow written prose."""
+    """The share of code cells that follow a paragraph, be it written or made of findings."""
     code = [place for place, cell in enumerate(cells) if cell.cell_type == "code"]
-    return sum(place > 0 and cells[place - 1].cell_type == "markdown" for place in code) / len(code)
+    follow = (cells[place - 1].cell_type == "markdown" or reads(cells[place - 1]) for place in code if place)
+    return sum(follow) / len(code)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=name)
@@ -90,13 +93,14 @@ def test_an_analysis_is_prose_short_cells_and_charts_that_are_read(path):
     assert share >= AFTER_PROSE, f"{share:.0%} of the cells follow prose: say what they are for"
 
 
-def test_a_chart_is_read_by_a_paragraph_and_prose_is_what_is_written():
+def test_a_chart_is_read_by_a_paragraph_or_its_title():
     sources = ["import altair as alt", "def chart_of(frame):\n    return alt.Chart(frame)", "chart_of(frame)"]
     cells = [*map(new_code_cell, sources), new_markdown_cell("It rises.")]
     cells += [new_code_cell("ac.lines(frame)"), new_code_cell('say("It falls.")')]
-    cells += [new_code_cell("a = 1\nac.lines(frame)"), new_markdown_cell("## Next")]
+    cells += [new_code_cell("ac.bars(frame, title=free.title)"), new_code_cell("a = 1\nac.lines(frame)")]
+    cells += [new_markdown_cell("## Next")]
     assert unread(cells) == ["a = 1\nac.lines(frame)"]
-    assert after_prose(cells) == pytest.approx(1 / 6)
+    assert after_prose(cells) == pytest.approx(2 / 7)
 
 
 # -- prose that does not judge ---------------------------------------------------------------------------------
