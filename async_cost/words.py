@@ -156,12 +156,6 @@ def signed(text: str) -> str:
     return text if text.startswith(MINUS) or not any(digit in text for digit in "123456789") else f"+{text}"
 
 
-def short_bytes(count: float) -> str:
-    """Bytes in two digits, or whole in their unit: `185 B`, `1.2 kB`."""
-    unit, size = bytes_unit(count)
-    return f"{figure(count / size)}{NBSP}{unit}"
-
-
 def bytes_unit(count: float) -> tuple[str, float]:
     """The most readable unit of bytes, and how many it is."""
     return next(((unit, size) for unit, size in BYTES if abs(count) >= size), BYTES[-1])

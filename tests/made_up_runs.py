@@ -375,7 +375,7 @@ def write_notebook(path: Path) -> Path:
     table += "|---|" + "---|" * 9 + "\n| nonbox |" + " 2.61 |" * 9 + "\n"
     shown = f"<style>td {{ color: red }}</style><table onclick='x()'><tr><td>7{HOSTILE}</td></tr></table>"
     axes: Any = {"x": "work_us", "y": "low", "x_title": "own work (µs)", "y_title": "overhead (%)"}
-    fading = charts.lines(FADING, **axes, log_x=True, rules=[1, 5], description="fades at 3 µs")
+    fading = charts.lines(FADING, **axes, log_x=True, description="fades at 3 µs")
     axes = {"x": "round", "y": "time", "x_title": "round", "y_title": "time"}
     drifting = charts.lines(DRIFT, **axes, description="rounds 21 to 29 were slow")
     cells = [

@@ -21,6 +21,16 @@ REQUESTS = pl.DataFrame(
         "added": [86.0, 79, 100],
     }
 )
+RATIOS = pl.DataFrame(
+    {
+        "group": ["old: 1 of 2 do not hold"] * 2 + ["new: 1 of 1 do not hold"],
+        "row": ["a is as fast as b.", "a is slower, " * 9, "c is slower."],
+        "then": [1.0, 2.0, 8.0],
+        "now": [1.1, 0.5, 0.25],
+        "shown": ["1 → 1.1", "2 → 0.5", "8 → 0.25"],
+        "matters": [False, True, True],
+    }
+)
 
 
 def rows(chart: dict[str, Any], *columns: str) -> list[dict[str, Any]]:
@@ -46,8 +56,9 @@ def texts(svg: str) -> set[str]:
         lambda **more: charts.staircase(LINES.select(variant="of", y="y"), value="y", x_title="ns", **more),
         lambda **more: charts.lines(LINES, **AXES | more),
         lambda **more: charts.matrix(LINES.select(row="x", column="of", value="y", text="of"), **more),
+        lambda **more: charts.changes(RATIOS, before="then", after="now", **more),
     ],
-    ids=["intervals", "bars", "staircase", "lines", "matrix"],
+    ids=["intervals", "bars", "staircase", "lines", "matrix", "changes"],
 )
 def test_a_finding_is_the_title_in_lines_of_the_width_and_the_first_words_of_the_alt_text(chart):
     finding = "On a phone, async adds **79 to 185\xa0ns** to each request of `tokio`\\'s many servers."
@@ -65,7 +76,7 @@ def test_the_title_of_the_vertical_axis_is_below_a_finding_or_alone():
     assert charts.lines(LINES, **AXES, title="It grows.").to_dict()["title"]["subtitle"] == ["y"]
 
 
-def test_two_series_are_named_where_their_first_strokes_are_and_more_by_a_legend():
+def test_two_series_are_named_where_their_first_strokes_are_and_more_at_each():
     chart = charts.intervals(pl.DataFrame(LOADS), label="load", series="server", description="d").to_dict()
     drawn = rows(chart, "shown")
     assert [row["shown"] for row in drawn] == ["loop: 1.0", "3.0", "1.1", "1.2"]
@@ -73,7 +84,13 @@ def test_two_series_are_named_where_their_first_strokes_are_and_more_by_a_legend
     assert marks(chart, "rule")[-1]["encoding"]["color"]["legend"] is None
     more = pl.concat([pl.DataFrame(LOADS), pl.DataFrame(LOADS).head(1).with_columns(server=pl.lit("smol"))])
     chart = charts.intervals(more, label="load", series="server", description="d").to_dict()
-    assert marks(chart, "rule")[-1]["encoding"]["color"]["legend"]
+    assert [row["shown"] for row in rows(chart, "shown")] == [
+        "loop: 1.0",
+        "3.0",
+        "loop: 1.1",
+        "tokio: 1.2",
+        "smol: 1.0",
+    ]
 
 
 def test_strokes_of_a_row_are_around_its_middle_whichever_series_it_lacks():
@@ -223,3 +240,23 @@ def test_an_interval_below_zero_has_a_beginning_on_a_log_scale():
     (drawn,) = chart["datasets"].values()
     field = marks(chart, "rule")[-1]["encoding"]["x"]["field"]
     assert [row[field] for row in drawn] == [5.0, 15.0] and drawn[0]["low"] == -5.0
+
+
+def test_only_rows_that_matter_have_a_sentence_numbers_and_a_colour_and_they_are_first():
+    spec = charts.changes(RATIOS, before="then", after="now", description="Claims.").to_dict()
+    assert spec["description"] == "Claims. old: 1 of 2 do not hold; new: 1 of 1 do not hold."
+    svg = charts.static_svg(spec, charts.WIDE)
+    assert {"2 → 0.5", "8 → 0.25"} <= texts(svg) and not {"1 → 1.1", "a is as fast as b."} & texts(svg)
+    drawn = [row for row in rows(spec, "then", "down_wide") if row["place"] == 2]
+    assert [row["now"] for row in drawn] == [0.5, 1.1, 0.25]
+    for name in ("down_wide", "down_narrow"):
+        assert [row[name] for row in drawn] == sorted(row[name] for row in drawn)
+    assert drawn[-1]["down_narrow"] > drawn[-1]["down_wide"], "sentences take more lines on a phone"
+
+
+def test_numbers_of_a_row_are_on_the_side_that_has_room():
+    spec = charts.changes(
+        RATIOS.with_columns(then=pl.Series([1.0, 0.3, 8.0])), before="then", after="now", description=""
+    ).to_dict()
+    sides = {row["row"]: (row["left"], row["right"]) for row in rows(spec, "left", "right") if row["matters"]}
+    assert list(sides.values()) == [("", "2 → 0.5"), ("8 → 0.25", "")]

@@ -112,7 +112,7 @@ def test_other_files_and_other_places_are_refused(tmp_path):
 def test_a_copy_of_a_known_run_is_refused(tmp_path):
     known = make_run(tmp_path, machine="alpha", **QUIET)
     copy = copy_of(known, "beta")
-    assert "holds the very samples of run alpha/" in refused(copy, tmp_path)
+    assert "holds the same samples as run alpha/" in refused(copy, tmp_path)
     shutil.rmtree(copy)
     contribute(known, tmp_path)
 

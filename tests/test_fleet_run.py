@@ -46,13 +46,13 @@ def written(path: Path, **changes: object) -> Path:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"machines": {}}, "machines names none"),
-        ({"machines": {"Node A": ""}}, "a machine is called 'Node A'; use small letters, digits and hyphens"),
+        ({"machines": {}}, "machines is empty"),
+        ({"machines": {"Node A": ""}}, "a machine is called 'Node A'; use lower-case letters, digits and hyphens"),
         ({"machines": {"a": "x; rm -rf /"}}, "the features of a are 'x; rm -rf /'"),
-        ({"studies": "$(ladder)"}, "there is no study $(ladder); write names with blanks between them"),
+        ({"studies": "$(ladder)"}, "there is no study $(ladder); write names separated by blanks"),
         (
             {"studies": "ladder laddr"},
-            'there is no study laddr; write names with blanks between them, or "": zero-cost, ladder',
+            'there is no study laddr; write names separated by blanks, or "" for all: zero-cost, ladder',
         ),
         ({"hours": 0}, "hours is 0"),
         ({"nodes": 3}, "unexpected keyword argument 'nodes'"),
@@ -145,11 +145,11 @@ def test_a_slurm_that_keeps_failing_is_told_once_with_the_command_that_says_why(
     monkeypatch.setattr(fleet, "jobs", lambda: next(answers, None))
     fleet.wait_for_earlier_jobs(float("inf"))
     says = "Slurm does not answer; `squeue --noheader --me '--format=%i|%T|%Z'` says why. "
-    assert capsys.readouterr().out == f"{says}This command waits until it does, or its hours are over.\n"
+    assert capsys.readouterr().out == f"{says}This command waits until it answers, or its hours are over.\n"
     monkeypatch.setattr(fleet, "WORK", tmp_path)
     monkeypatch.setattr(fleet, "SNAKEMAKE", "true")
     fleet.submit(fleet.Fleet.read(written(tmp_path / "fleet.yaml")), {}, "python3", float("inf"))
-    assert capsys.readouterr().out == f"{says}Jobs that it still has go on; the next `make fleet` waits for them.\n"
+    assert capsys.readouterr().out == f"{says}Its remaining jobs go on; the next `make fleet` waits for them.\n"
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +230,7 @@ def test_a_feature_that_no_node_has_is_refused_in_a_line(command):
     process = command.start(machines={"node-c": "gamma"})
     said = process.communicate(timeout=PATIENCE_S)[0]
     assert process.returncode == 1 and said.count("\n") == 1, said
-    assert said.startswith("node-c: Slurm has no node for it ('gamma')")
+    assert said.startswith("node-c: Slurm has no node with the features 'gamma'; correct them")
 
 
 def test_a_dead_node_and_a_dead_submitter_lose_no_round_and_measure_nothing_twice(command, slurm):

@@ -175,7 +175,7 @@ def test_an_honest_table_is_split_the_quick_way(tmp_path, monkeypatch):
 
 def test_no_run_at_all_says_how_to_get_one(tmp_path, monkeypatch):
     monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "nothing"))
-    for study, says in ((STUDY, f"no run of {STUDY} is here.*make report"), (None, "no run is here.*make report")):
+    for study, says in ((STUDY, f"there is no run of {STUDY}.*make report"), (None, "there is no run.*make report")):
         with pytest.raises(DataError, match=says):
             choose_run(study)
 
@@ -437,5 +437,5 @@ def test_a_published_interval_that_misses_its_value_is_refused(tmp_path):
     folder.mkdir(parents=True)
     source = repository_root() / "data" / "published" / "zero-cost.csv"
     (folder / "zero-cost.csv").write_text(source.read_text().replace("24.536", "24.550"))
-    with pytest.raises(DataError, match="low value high ascend"):
+    with pytest.raises(DataError, match=r"line .*low value high ascend.* Correct the row"):
         load_published("zero-cost", tmp_path)

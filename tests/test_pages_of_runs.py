@@ -86,7 +86,7 @@ def test_what_its_own_document_has_against_a_claim_stands_in_its_row(effect, cla
 def test_the_page_on_claims_counts_them_and_turns_with_the_effects(runs, claims, tmp_path):
     turned = make_run(runs / "reverse", REVERSED, ladder=LADDER, rounds=60, noise=0.002, seed=5)
     answers = [notebook.page_of(one).answer for one in (claims, executed("replication", turned, tmp_path))]
-    holding = [int(re.search(r"Of all claims (\d+) of \d+ hold", answer)[1]) for answer in answers]
+    holding = [int(re.search(r"In all, (\d+) of \d+ claims hold", answer)[1]) for answer in answers]
     assert holding[0] > holding[1] > 0
 
 

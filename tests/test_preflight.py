@@ -66,7 +66,7 @@ def test_a_folder_of_another_user_is_named(clone, monkeypatch, folder):
     (clone / folder).mkdir()
     monkeypatch.setenv("ASYNC_COST_REPORTS", str(clone / "reports"))
     monkeypatch.setattr(preflight.os, "access", lambda path, mode: not str(path).endswith(f"/{folder}"))
-    assert f"{clone / folder} belongs to somebody else" in found()
+    assert f"write access to {clone / folder}: it belongs to another user" in found()
 
 
 def test_a_full_disk_is_found_before_the_build(clone, monkeypatch):
@@ -80,7 +80,7 @@ def test_a_full_disk_is_found_before_the_build(clone, monkeypatch):
 
 def test_a_name_that_no_reader_would_accept_is_refused(clone, monkeypatch):
     monkeypatch.setenv("ASYNC_COST_MACHINE", "My Laptop")
-    assert "another ASYNC_COST_MACHINE than 'My Laptop'" in found()
+    assert "a valid ASYNC_COST_MACHINE: 'My Laptop' is not" in found()
 
 
 def remarks(*studies: str, only: str | None = None) -> str:
@@ -102,12 +102,12 @@ def test_a_compiler_that_is_not_the_chosen_one_is_named(monkeypatch):
     chosen = tomllib.loads((preflight.ROOT / "rust-toolchain.toml").read_text(encoding="utf-8"))["toolchain"]["channel"]
     for version, noted in ((chosen, False), (f"{chosen}-nightly", True)):
         monkeypatch.setattr(preflight.toolchain, "rustc_version", lambda version=version: f"rustc {version} (1234)")
-        assert (f"rustc {version} (1234) compiles here, not {chosen}" in remarks()) == noted
+        assert (f"the compiler is rustc {version} (1234), not {chosen}" in remarks()) == noted
 
 
 def test_a_variant_that_no_study_compares_is_questioned():
-    assert "nonbxo: unless new, no variant of zero-cost; there is " in remarks("zero-cost", only="nonbxo; box")
-    assert "unless new" not in remarks("zero-cost", only="nonbox; box")
+    assert "nonbxo: no variant of zero-cost unless it is new; known are " in remarks("zero-cost", only="nonbxo; box")
+    assert "unless it is new" not in remarks("zero-cost", only="nonbox; box")
 
 
 def test_processes_that_all_have_the_same_addresses_are_told(monkeypatch):

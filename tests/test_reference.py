@@ -324,14 +324,12 @@ def first(answer: str) -> list[int]:
 #: What notebooks without findings say below their question, and whether their answer bears it out.
 COMPUTED = {
     "replication": (
-        "Published counts may be quoted, and each claim on what is faster has to be looked up.",
-        lambda answer: (
-            answer.startswith("Of what was published quote counts (") and "; look up what is faster" in answer
-        ),
+        "Published counts may be quoted, and each claim on which is faster has to be looked up.",
+        lambda answer: answer.startswith("**Quote counts; look up which is faster"),
     ),
     "hardware": (
-        "Most findings that were judged on several machines hold on all of them.",
-        lambda answer: 2 * first(answer)[1] > first(answer)[0],
+        "Most ratios of two programs agree within a tenth on the committed machines.",
+        lambda answer: int(re.search(r"(\d+) % agree", answer)[1]) > 50,
     ),
     "trust": (
         "At most one control in fifty differs from its baseline by more than chance explains.",

@@ -12,7 +12,7 @@ from async_cost.findings.record import SHOWN
 from async_cost.literature.claims import Claim, Comparison, load_claims
 from async_cost.literature.replication import Judgement, outcomes, score, tally, validity_sentence
 from async_cost.paths import repository_root
-from async_cost.report.reading import _advice
+from async_cost.report.claims import COUNTS, FASTER, SIZE, advice, in_numbers
 from async_cost.report.records import findings_tested
 from async_cost.runs.comparisons import PAIR
 from async_cost.runs.find import load_run, reference_run
@@ -281,21 +281,46 @@ def test_claims_on_one_comparison_are_counted_once_and_all_must_hold(tmp_path):
     assert tally(weighed(folder, BY_ID["Z1"], replace(BY_ID["Z2"], same_as="Z1", least=1, most=1)))[DOES_NOT_HOLD] == 1
 
 
+def made_up_claims(*rows: tuple) -> pl.DataFrame:
+    """What a run says of claims: same_as, kind, outcome and outcome of the clean comparison of each."""
+    names = ("claim", "same_as", "kind", "outcome", "clean_outcome")
+    return pl.DataFrame(
+        [(f"A{at}", *row) for at, row in enumerate(rows)], dict.fromkeys(names, pl.String), orient="row"
+    )
+
+
+GROUPED = made_up_claims(
+    (None, FASTER, "holds", "does not hold"),
+    (None, FASTER, "holds", None),
+    (None, SIZE, "holds", None),
+    ("A2", SIZE, "does not hold", None),
+    (None, COUNTS, "holds", None),
+    (None, FASTER, "undecided", None),
+)
+
+
 def test_what_may_be_quoted_counts_a_group_once_and_tells_counts_and_confounded_claims_apart():
-    rows = [
-        ("A1", None, "less", "time", "holds", "does not hold"),
-        ("A2", None, "greater", "time", "holds", None),
-        ("A3", None, "about", "time", "holds", None),
-        ("A4", "A3", "about", "time", "does not hold", None),
-        ("A5", None, "equal", "count", "holds", None),
-        ("A6", None, "less", "time", "undecided", None),
-    ]
-    names = ("claim", "same_as", "relation", "quantity", "outcome", "clean_outcome")
-    advice = _advice(pl.DataFrame(rows, schema=names, orient="row"), "a document")
-    faster = "look up what is faster (2 of 3 hold, 1 of them confounded, 1 undecided)"
-    assert (
-        advice
-        == f"Of a document quote counts (1 of 1 holds); {faster}; do not quote how much (0 of 1 hold, 1 does not)"
+    faster = "look up which is faster (2 of 3 hold, 1 confounded)"
+    assert advice(GROUPED) == f"quote counts (1 of 1 holds); {faster}; do not quote by how much (0 of 1 hold)"
+
+
+def test_kinds_with_one_advice_are_said_together():
+    hold, fails = (None, FASTER, "holds", None), (None, SIZE, "does not hold", None)
+    assert advice(made_up_claims(hold)) == "quote which is faster (1 of 1 holds)"
+    assert advice(made_up_claims(hold, (None, COUNTS, "holds", None), fails)) == (
+        "quote which is faster and counts (2 of 2 hold); do not quote by how much (0 of 1 hold)"
+    )
+    larger = (None, SIZE, "not measurable here", None)
+    assert advice(made_up_claims(larger, (None, FASTER, "undecided", None))) == (
+        "look up all (0 of 2 hold, 1 needs more processors)"
+    )
+
+
+def test_the_numbers_of_a_document_are_those_of_each_kind_here_and_elsewhere():
+    there = {"A0": "holds", "A1": "holds", "A2": "holds", "A3": "holds", "A4": "does not hold"}
+    own = "Which is faster: 2 of 3 claims hold, 1 of them confounded, 1 undecided. By how much: 0 of 1 claims hold, 1 does not"
+    assert in_numbers(GROUPED, {"EPYC": there}) == (
+        f"**{own}. Counts: 1 of 1 claims holds.** EPYC: 2, 1 and 0 hold; 0, 0 and 1 do not."
     )
 
 
@@ -311,10 +336,8 @@ def test_what_may_be_quoted_counts_a_group_once_and_tells_counts_and_confounded_
 )
 def test_what_may_be_quoted_depends_on_all_claims_and_not_on_the_decided_alone(hold, others, verb):
     words = [HOLDS] * hold + [word for word, count in others.items() for _ in range(count)]
-    rows = [(f"A{number}", None, "less", "time", word.value, None) for number, word in enumerate(words)]
-    names = ("claim", "same_as", "relation", "quantity", "outcome", "clean_outcome")
-    advice = _advice(pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"), "it")
-    assert advice.startswith(f"Of it {verb} what is faster ({hold} of {len(words)} hold")
+    said = advice(made_up_claims(*((None, FASTER, word.value, None) for word in words)))
+    assert said.startswith(f"{verb} which is faster ({hold} of {len(words)} hold")
 
 
 def test_documents_whose_own_table_speaks_against_them_are_named():
@@ -391,5 +414,5 @@ def test_a_claim_about_more_processors_than_there_are_is_shown_and_not_judged(tm
     assert few.published.outcome is NOT_MEASURABLE and few.published.effect == many.published.effect
     assert many.published.outcome is HOLDS
     assert few.published.reason == "it is about 4 processors, and this machine has two"
-    assert score(tally([few])) == "0 of 1 hold, 1 needs more processors"
+    assert score(tally([few])) == "0 of 1 claims hold, 1 needs more processors"
     assert departure(claim, few.published) is None

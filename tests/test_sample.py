@@ -33,7 +33,7 @@ ASKED = {
     "an empty job": ("thread-pools", "`spawn_blocking`"),
     "how large a job should be": ("thread-pools", "in these pools."),
     "await or spawn": ("call-styles", "spawned and awaited."),
-    "what may be quoted of each document": ("replication", "Of rust-async-bench quote what is faster"),
+    "what may be quoted of each document": ("replication", "), 2019: look up all ("),
 }
 #: Words from the top of a page to the end of such a sentence.
 SOON = 150

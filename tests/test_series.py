@@ -152,14 +152,14 @@ def test_torn_missing_and_copied_sittings_are_refused(tmp_path):
     series = made(tmp_path / "missing", 2)
     shutil.rmtree(series[0])
     error = refused(series[1])
-    assert error.column == "series" and "'made-up/20260101T000000Z' is not beside it" in error.problem
+    assert error.column == "series" and "its first run 'made-up/20260101T000000Z' is not beside it" in error.problem
     assert error.problem in read_many([series[1]]).aside["reason"].item()
     series = made(tmp_path / "chain", 3)
     change_record(series[2], {"series": f"made-up/{series[1].name}"})
     assert "is not the first run of a series: it names 'made-up/20260101T000000Z'" in refused(series[2]).problem
     series = made(tmp_path / "copied", 2)
     shutil.copyfile(series[0] / f"{STUDY}.time.csv", series[1] / f"{STUDY}.time.csv")
-    assert "holds the very samples of made-up/20260101T000000Z" in refused(series[0]).problem
+    assert "holds the same samples as made-up/20260101T000000Z" in refused(series[0]).problem
 
 
 def test_a_run_of_another_machine_that_names_the_series_is_none_of_it(three, tmp_path):

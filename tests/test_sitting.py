@@ -46,7 +46,7 @@ def test_a_run_waits_until_less_than_a_third_of_a_program_runs_on_each_core(monk
 def test_it_waits_no_longer_than_it_may_and_says_so(monkeypatch, tmp_path):
     machine = Machine(monkeypatch, [1.2])
     assert sitting.wait(machine.progress(tmp_path), 0) >= 0.05
-    assert "load 1.20" in machine.said[0] and "measured all the same" in machine.said[0]
+    assert "load 1.20" in machine.said[0] and "measuring all the same" in machine.said[0]
 
 
 def test_a_wait_ends_with_the_command(monkeypatch, tmp_path):
@@ -180,5 +180,5 @@ def test_an_announcement_is_about_the_first_series_since_and_refuses_all_until_i
     assert not_as_announced(run) is None and comparisons(run).frame["verdict"].null_count() == 0
     assert ended_early(run) == "Three sittings were announced and two measured: the machine \\| is gone."
     (tmp_path / "ANNOUNCED").write_text("made-up standard six\n")
-    with pytest.raises(DataError, match="line 1 announces nothing"):
+    with pytest.raises(DataError, match="ANNOUNCED, line 1: this is no announcement"):
         announced(run)

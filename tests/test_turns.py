@@ -87,7 +87,7 @@ def test_two_deaths_end_it_and_what_was_measured_is_not_measured_again(partial):
     assert calls(partial, "a") == ["2", "4", "4", "4"] and calls(partial, "b") == ["1", "2", "3"]
 
 
-@pytest.mark.parametrize(("status", "says"), [("1", "exited with 1"), ("0", "let it stand alone")])
+@pytest.mark.parametrize(("status", "says"), [("1", "exited with 1"), ("0", "make it stand alone")])
 def test_a_process_that_would_be_refused_again_is_not_started_again(partial, status, says):
     (partial / "a" / "ends").write_text(status)
     with pytest.raises(StepFailed, match=says):

@@ -137,8 +137,8 @@ def test_studies_are_chosen_by_name_and_measured_in_their_own_order():
     [
         (["measure", "--studies", "zero-cots"], f"no study 'zero-cots'; there is {', '.join(MEASURED)}"),
         (["report", "--studies", "zero-cost", "--run", "data/runs/x"], "leave one of them out"),
-        (["report", "--native", "--run", "data/runs/x"], "--native what to measure: leave one of them out"),
-        (["measure", "--profile", "quick", "--run", "data/runs/x"], "--profile what to measure: leave one of them out"),
+        (["report", "--native", "--run", "data/runs/x"], "--run and --native exclude each other"),
+        (["measure", "--profile", "quick", "--run", "data/runs/x"], "--run and --profile exclude each other"),
         (["measure", "--native", "--singly"], "not allowed with argument --native"),
         (["measure", "--only", "nonbox"], 'make measure STUDIES=zero-cost ONLY="nonbox; box"'),
     ],

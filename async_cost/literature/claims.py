@@ -14,12 +14,11 @@ import polars as pl
 
 from async_cost.errors import DataError, quoted
 from async_cost.paths import repository_root
-from async_cost.runs.reader import read_table
+from async_cost.runs.reader import CORRECT, read_table
 from async_cost.runs.schemas import ClaimRows, OperandRows
 from async_cost.statistics.effects import PLACES, Case, Operand
 from async_cost.statistics.statement import Statement
 
-REVIEW = "Correct the row, or take it back from version control; data/README.md says what each column means"
 #: In place of prose or figures: a number that turned out to be no claim, and is not given to another one.
 NO_CLAIM = "no claim"
 
@@ -82,10 +81,10 @@ def load_claims(root: Path | None = None) -> tuple[Claim, ...]:
     rows, operands = read_table(file, ClaimRows), read_table(operand_file, OperandRows)
     orphan = operands.join(rows, left_on="claim", right_on="id", how="anti").sort("line").head(1)
     for row in orphan.iter_rows(named=True):
-        raise DataError(operand_file, f"there is no claim {quoted(row['claim'])}", REVIEW, row["line"], "claim")
+        raise DataError(operand_file, f"there is no claim {quoted(row['claim'])}", CORRECT, row["line"], "claim")
     nowhere = rows.filter(pl.col("same_as").is_not_null() & ~pl.col("same_as").is_in(rows["id"].implode())).head(1)
     for row in nowhere.iter_rows(named=True):
-        raise DataError(file, f"there is no claim {quoted(row['same_as'])}", REVIEW, row["line"], "same_as")
+        raise DataError(file, f"there is no claim {quoted(row['same_as'])}", CORRECT, row["line"], "same_as")
     by_claim = operands.rows_by_key("claim", named=True, include_key=True)
     return tuple(_claim(file, operand_file, row, by_claim.get(row["id"], [])) for row in rows.iter_rows(named=True))
 
@@ -94,10 +93,10 @@ def _claim(file: Path, operand_file: Path, row: dict, operands: Sequence[dict]) 
     line = row.pop("line")
     for operand in operands:
         for column, problem in _wrong_with_operand(row, operand):
-            raise DataError(operand_file, f"{row['id']} {problem}", REVIEW, operand["line"], column)
+            raise DataError(operand_file, f"{row['id']} {problem}", CORRECT, operand["line"], column)
     cases = {comparison: tuple(_cases(operand_file, row, operands, comparison)) for comparison in Comparison}
     for column, problem in _wrong_with_claim(row, bool(cases[Comparison.CLEAN])):
-        raise DataError(file, f"{row['id']} {problem}", REVIEW, line, column)
+        raise DataError(file, f"{row['id']} {problem}", CORRECT, line, column)
     return Claim(**row, **{comparison.value: of_it for comparison, of_it in cases.items()})
 
 
@@ -136,10 +135,10 @@ def _cases(file: Path, claim: dict, operands: Sequence[dict], comparison: Compar
             problem = (
                 f"case {number} of {claim['id']} has the places {places}, and a {claim['operation']} needs {wanted}"
             )
-            raise DataError(file, problem, REVIEW, line, "place")
+            raise DataError(file, problem, CORRECT, line, "place")
         if len({operand["study"] for place in case.values() for operand in place}) > 1:
             problem = f"case {number} of {claim['id']} compares two studies, which are not measured in the same rounds"
-            raise DataError(file, problem, REVIEW, line, "study")
+            raise DataError(file, problem, CORRECT, line, "study")
         yield tuple(tuple(map(_operand, case[place])) for place in wanted)
 
 

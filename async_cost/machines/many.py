@@ -15,7 +15,7 @@ import polars as pl
 
 from async_cost import derived, words
 from async_cost.errors import DataError, quoted
-from async_cost.findings.committed import KIND
+from async_cost.findings.committed import KIND, judged
 from async_cost.paths import repository_root, shown
 from async_cost.runs import series
 from async_cost.runs.errata import without_changed
@@ -74,11 +74,14 @@ class Summary:
 
 def chosen_folders() -> list[Path]:
     """The runs to compare: those that ASYNC_COST_COMPARE names (separated as in PATH), else all that there are and the
-    one of ASYNC_COST_RUN, which may lie elsewhere.
+    one of ASYNC_COST_RUN, which may lie elsewhere; with ASYNC_COST_COMMITTED, of these the committed series.
     """
     named = os.environ.get("ASYNC_COST_COMPARE")
     here = [one] if (one := os.environ.get("ASYNC_COST_RUN")) else []
     chosen = named.split(os.pathsep) if named else [*here, *find_runs()]
+    if os.environ.get("ASYNC_COST_COMMITTED"):
+        known = set(judged()["series"])
+        chosen = [one for one in chosen if "/".join(Path(one).parts[-2:]) in known]
     return list(dict.fromkeys((repository_root() / folder).resolve() for folder in chosen))
 
 
@@ -168,7 +171,7 @@ def _without_copies(outcomes: Mapping[Path, Summary | str]) -> tuple[dict[Path, 
         if run in names:
             problem = f"another folder holds a run of the same id {quoted(run)}"
         elif original is not None:
-            problem = f"holds the very samples of run {original}. {REMEASURE}"
+            problem = f"holds the same samples as run {original}. {REMEASURE}"
         elif processors.setdefault(str(one.run["machine"]).removesuffix(NATIVE), processor) != processor:
             problem = (
                 "an older run of a machine of this name is from another processor. Give this machine another name, for "

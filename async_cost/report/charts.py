@@ -65,6 +65,8 @@ OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*")')
 MOST_POINTS = 60
 #: Shows a tick with all its digits and no more.
 PLAIN = "format(datum.value, '~g')"
+#: The same of nanoseconds, in a unit that a person knows.
+TIME = "datum.value < 1000 ? datum.value + '\u00a0ns' : format(datum.value / 1000, '~g') + '\u00a0µs'"
 TITLE_CHARACTERS, LABEL_CHARACTERS = 40, 20  # text of 13 px breaks here, so that it still fits on a phone
 WIDE_LABEL = 44  # and a label beside a chart of one number in a row here, where there is room
 #: A finding above a chart, bold and 15 px, breaks here: in a wide chart and on a phone.
@@ -188,11 +190,11 @@ def intervals(
     """One row for each `label`: its number, and a stroke on its interval. Against a dashed line at 1, if it is a ratio
     or `x_title` says what 1 is, as in "(1 = equal)".
 
-    Columns: `label`, ratio or value, low, high. With `series`, each of its values (six at most) has a stroke and a
-    colour of its own, on a log scale; two at most are named beside their first stroke, more by a legend. Without, the
-    colour is the `verdict` (null among others is "no evidence"), and `published`, where a row has it, is a hollow
-    diamond. `accent`, a value of `label` or `series`, is coloured, and all else grey. `sort` puts the least first. A
-    line break in a label begins its next line.
+    Columns: `label`, ratio or value (ns), low, high. With `series`, each of its values (six at most) has a stroke and a
+    colour of its own, on a log scale; two are named beside their first stroke, more beside each. Without, the colour is
+    the `verdict` (null among others is "no evidence"), and `published`, where a row has it, is a hollow diamond.
+    `accent`, a value of `label` or `series`, is coloured, and all else grey. `sort` puts the least first. A line break
+    in a label begins its next line.
     """
     by, value = [label, series] if series else [label], "value" if "value" in frame.columns else "ratio"
     if frame.select(*by, value, "low", "high").is_empty():
@@ -208,10 +210,15 @@ def intervals(
     if with_verdict:
         frame = frame.with_columns(pl.col("verdict").cast(pl.String).fill_null(NO_EVIDENCE))
     frame = frame.sort(pl.col(value).max().over(label), maintain_order=True) if sort else frame
-    seen = _by_verdict(frame, label) if with_verdict else _ends(frame, value, by, x_title)
-    shown = [words.with_ends(*row, equal=1)[0] for row in frame.select(value, "low", "high").iter_rows()]
+    ratio = value == "ratio" or "1 =" in x_title
+    shown = [
+        words.with_ends(*row, equal=1)[0] if ratio else words.short_time(row[0])
+        for row in frame.select(value, "low", "high").iter_rows()
+    ]
+    frame = frame.with_columns(shown=pl.Series(shown), matters=_matters(by, accent))
+    seen = _by_verdict(frame, label) if with_verdict else _ends(frame, value, by, x_title, "" if ratio else "shown")
     columns = [*by, value, "low", "high", *(["verdict"] if with_verdict else []), *(["published"] if published else [])]
-    frame = frame.select(*columns, shown=pl.Series(shown), matters=_matters(by, accent))
+    frame = frame.select(*columns, "shown", "matters")
     rows = _rows(label, {name: name for name in frame[label]}, LABEL_CHARACTERS if series else WIDE_LABEL)
     lanes = frame[label].value_counts()["count"].max() if series else 0
     lines_each = max(len(_lines(name, LABEL_CHARACTERS)) for name in frame[label])
@@ -224,13 +231,14 @@ def intervals(
     if log and (frame["low"] <= 0).any():  # of hardly any processes, and a logarithm has no place for it
         low, least = "begins", frame.select(value, "high").min().row(0)
         frame = frame.with_columns(begins=pl.when(pl.col("low") > 0).then("low").otherwise(min(least) / 2))
-    one = value == "ratio" or "1 =" in x_title
-    drawn = [*[1.0] * one, *frame[value], *frame[low], *frame["high"], *(frame["published"] if published else [])]
+    drawn = [*[1.0] * ratio, *frame[value], *frame[low], *frame["high"], *(frame["published"] if published else [])]
     along_x: Any = {
         "title": wrapped(x_title),
         "scale": alt.Scale(nice=False, padding=10, **({"type": "log"} if log else {"zero": False})),
         "axis": _log_axis(drawn) if log else alt.Axis(grid=True, tickCount=9, labelExpr=PLAIN),
     }
+    if not ratio:
+        along_x["axis"].labelExpr = TIME
     shapes = alt.Scale(domain=["measured", "published"], range=["M0,-1V1", "diamond"])
     legend = alt.Legend(symbolStrokeColor=INK, symbolStrokeWidth=2, columns=1) if published else None
     shape = alt.Shape("whose:N", scale=shapes, legend=legend)
@@ -239,15 +247,14 @@ def intervals(
     if with_verdict:
         colours = {word: of for word, of in VERDICT_COLOURS.items() if word in frame["verdict"]}
     colour = _colours(series or "verdict", colours) if colours else alt.value(BLUE)
-    direct = series is not None and (accent is not None or len(names) <= 2)
-    if series and direct:
+    if series:
         frame = _named(frame, series, low, middle=math.sqrt(min(drawn) * max(drawn)))
         colour = _colours(series, colours).legend(None)
     base = alt.Chart(frame).encode(y=rows, tooltip=_tooltip(frame, columns))
     accented = alt.condition("datum.matters", alt.value(BLUE), alt.value(MUTED))
     base = base.encode(color=accented if accent else colour)
     base = base.encode(yOffset=alt.YOffset("lane:Q", scale=None)) if series else base
-    layers: list[alt.Chart] = [_rule(x=alt.XDatum(1, **along_x))] if one else []
+    layers: list[alt.Chart] = [_rule(x=alt.XDatum(1, **along_x))] if ratio else []
     if published:  # drawn first: it may lie where the interval does
         others = base.transform_filter("isValid(datum.published)").transform_calculate(whose="'published'")
         diamond = others.mark_point(size=70, strokeWidth=1.6).encode(x=alt.X("published:Q", **along_x), shape=shape)
@@ -261,7 +268,7 @@ def intervals(
     # One number in a row is beside the chart, where it never meets the rule, wherever the ratios lie.
     place = alt.X("high:Q", **along_x) if series else alt.value("width")
     layers += _haloed(base, "shown", place, align="left", dx=6, **weight)
-    layers += _haloed(base, "before", alt.X(f"{low}:Q", **along_x), align="right", dx=-6, **weight) if direct else []
+    layers += _haloed(base, "before", alt.X(f"{low}:Q", **along_x), align="right", dx=-6, **weight) if series else []
     return _chart(layers, f"{description} {seen}", row * frame[label].n_unique(), title)
 
 
@@ -292,8 +299,8 @@ def bars(
         rows = rows.sort(pl.int_range(pl.len()).min().over("group"), "end")
 
     def amount(row: dict[str, Any]) -> str:
-        texts = {"ns": words.short_time, "bytes": words.short_bytes}
-        number = texts[unit](row["added"]) if unit in texts else f"{words.figure(row['added'])}{words.NBSP}{unit}"
+        value = row["added"]
+        number = words.short_time(value) if unit == "ns" else f"{words.figure(value)}{words.NBSP}{unit}"
         return f"+{number}" if stacked and row["added"] > 0 else number
 
     if "strong" not in given:
@@ -317,17 +324,15 @@ def staircase(
     steps = frame.select(row="variant", start=pl.col(value).shift(1, fill_value=0.0), end=value)
     if steps.is_empty():
         return None
-    step, first = pl.col("end") - pl.col("start"), pl.col("start") == 0
-    change = pl.when(step < 0).then(pl.lit("less")).otherwise(pl.lit("more"))
-    shown = (step.round() + 0.0).map_elements(lambda ns: f"{ns:+,.0f}".replace("-", words.MINUS), pl.String)
+    step = pl.col("end") - pl.col("start")
     steps = steps.with_columns(
         step=step,
         group=pl.lit(""),
-        way=pl.when(first).then(pl.lit("total")).otherwise(change),
-        strong=pl.when(first).then(shown.str.strip_prefix("+")).otherwise(shown),
+        way=pl.when(step < 0).then(pl.lit("less")).otherwise(pl.lit("more")),
+        strong=step.map_elements(lambda ns: words.signed(words.short_time(ns)), pl.String),
         plain=pl.lit(""),
     )
-    colours = {"total": MUTED, "more": VERMILLION, "less": BLUE}
+    colours = {"more": BLUE, "less": GREY}
     layers = _bars(steps, colours, ["row", "start", "step", "end"], x_title=x_title)
     return _chart(layers, f"{description} {_ends(steps, 'end', ['row'], x_title)}", 30 * steps.height, title)
 
@@ -344,12 +349,11 @@ def lines(
     y_title: str,
     log_x: bool = False,
     log_y: bool = False,
-    rules: Sequence[float] = (),
     marks: Sequence[tuple[float, float, str]] = (),
 ) -> alt.LayerChart | None:
     """How `y` changes with `x`: a line for each of `series`, with its name at the right; its points if they are few;
-    and, with columns low and high, the band of the interval. `rules` are values of y worth a dashed line with their
-    number, `marks` are points (x, y, text) worth a label. A log axis leaves out what is not above 0.
+    and, with columns low and high, the band of the interval. `marks` are points (x, y, text) worth a label. A log axis
+    leaves out what is not above 0.
     """
     by = [series] if series else []
     frame = frame.filter(pl.col(y) > 0) if log_y else frame
@@ -363,7 +367,7 @@ def lines(
     along_x: Any = {"title": wrapped(x_title), "scale": alt.Scale(nice=False, padding=10, zero=False), "axis": axis}
     if log_x:
         along_x |= {"scale": alt.Scale(nice=False, padding=10, type="log"), "axis": _log_axis(frame[x])}
-    heights = [*rules, *(mark[1] for mark in marks), *(one for name in (y, *ends) for one in frame[name].drop_nulls())]
+    heights = [*(mark[1] for mark in marks), *(one for name in (y, *ends) for one in frame[name].drop_nulls())]
     domain, kind = _with_space(heights, log=log_y), "log" if log_y else "linear"
     along_y: Any = {"title": None, "scale": alt.Scale(domain=domain, nice=False, type=kind)}
     along_y["axis"] = _log_axis(heights) if log_y else axis
@@ -371,13 +375,12 @@ def lines(
     colours = dict(zip(names, cycle(PALETTE), strict=False))
     colour = _colours(series, colours).legend(None) if series else alt.value(BLUE)
     base = alt.Chart(frame).encode(color=colour, tooltip=_tooltip(frame, columns), x=alt.X(f"{x}:Q", **along_x))
-    layers: list[alt.Chart] = [_rule(y=alt.datum(value)) for value in rules]
+    layers: list[alt.Chart] = []
     if ends:
         layers.append(base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", **along_y), y2="high:Q"))
     layers.append(base.mark_line().encode(y=alt.Y(f"{y}:Q", **along_y)))
     if frame[x].n_unique() <= MOST_POINTS:
         layers.append(base.mark_point(filled=True, size=55, opacity=1).encode(y=alt.Y(f"{y}:Q", **along_y)))
-    layers += [_rule_label(value, right=at % 2 == 1) for at, value in enumerate(rules)]
     if marks:
         rising = frame.sort(x)[y].first() < frame.sort(x)[y].last()
         layers += _marked(marks, alt.X("x:Q", **along_x), alt.Y("y:Q", **along_y), left=rising)
@@ -431,6 +434,70 @@ def matrix(
     return _chart([cell, _fitting(base)], f"{description} {seen}", wide.height, title)
 
 
+def changes(
+    frame: pl.DataFrame, *, description: str, title: str = "", subtitle: str = "", before: str, after: str
+) -> alt.LayerChart | None:
+    """Two ratios of each row, `before` as a ring and `after` as a point on one log scale, below the heads of their
+    groups. A row that `matters` has a colour, and its sentence above it; the others are grey.
+
+    Columns: group, row (the sentence), `before`, `after`, shown (both as text), matters. Of a group the rows that
+    matter are first, and the least `before`.
+    """
+    if frame.select("group", "row", before, after).is_empty():
+        return None
+    ends, drawn = (pl.min_horizontal(before, after), pl.max_horizontal(before, after)), [*frame[before], *frame[after]]
+    left, matters = ends[1] > math.sqrt(min(drawn) * max(drawn)), pl.col("matters")
+    sides = {"right": matters & ~left, "left": matters & left}
+    texts = {name: pl.when(where).then("shown").otherwise(pl.lit("")) for name, where in sides.items()}
+    groups = pl.col("group").cast(pl.Enum(frame["group"].unique(maintain_order=True)))
+    rows = frame.sort(groups, ~matters, before).with_columns(**texts, near=ends[0], far=ends[1])
+    heads = pl.when(pl.col("group").is_first_distinct()).then("group")
+    said = pl.concat_list(heads, pl.when("matters").then("row"), pl.lit(""))
+    items = rows.with_columns(said=said, place=[0, 1, 2]).explode("said", "place").drop_nulls("said")
+    point, tall = pl.col("place") == 2, pl.when("matters").then(LINE).otherwise(LINE / 2)
+    downs = []
+    for name, width in (("wide", WIDE), ("narrow", NARROW)):
+        text = pl.col("said").map_elements(
+            lambda said, most=int(width / BOLD): "\n".join(_lines(said, most)), pl.String
+        )
+        items = items.with_columns(text.alias(name))
+        size = pl.when(point).then(tall).otherwise(LINE * (1 + pl.col(name).str.count_matches("\n")))
+        gap = pl.col("place").replace_strict({0: 14, 1: 5, 2: 0})
+        items = items.with_columns(((gap + size).cum_sum() - size / 2).alias(f"down_{name}"))
+        downs.append(items[f"down_{name}"].max() + LINE / 2)
+
+    def at(place: int) -> alt.Chart:
+        down = f"{PHONE} ? datum.down_narrow : datum.down_wide"
+        chart = alt.Chart(items.filter(place=place)).transform_calculate(down=down)
+        return chart.encode(y=alt.Y("down:Q", scale=None, axis=None))
+
+    along_x: Any = {"title": None, "scale": alt.Scale(type="log", nice=False, padding=10)}
+    along_x["axis"] = _log_axis(drawn)
+    along_x["axis"].orient = "top"
+    base = at(2).encode(
+        color=alt.condition("datum.matters", alt.value(BLUE), alt.value(MUTED)),
+        tooltip=_tooltip(frame, ["row", before, after]),
+    )
+    equal = _rule(x=alt.XDatum(1, **along_x), y=alt.Y("zero:Q", scale=None, axis=None), y2="end:Q")
+    points = base.mark_point(size=36, strokeWidth=1.6, opacity=1)
+    layers = [
+        equal.transform_calculate(zero="0", end=_by_width(*downs)),
+        base.mark_rule(strokeWidth=1.6).encode(x=alt.X(f"{before}:Q", **along_x), x2=f"{after}:Q"),
+        points.encode(x=alt.X(f"{before}:Q", **along_x), fill=alt.value(PAPER)),
+        base.mark_circle(size=44, opacity=1).encode(x=alt.X(f"{after}:Q", **along_x)),
+        *_haloed(base, "right", alt.X("far:Q", **along_x), align="left", dx=8, fontWeight="bold"),
+        *_haloed(base, "left", alt.X("near:Q", **along_x), align="right", dx=-8, fontWeight="bold"),
+        *(
+            _fitting(at(place).encode(x=alt.value(0)), align="left", fontWeight=weight, **rim)
+            for place, weight in ((0, "bold"), (1, "normal"))
+            for rim in ({"stroke": PAPER, "strokeWidth": 4}, {})
+        ),
+    ]
+    return _chart(
+        layers, f"{description} {'; '.join(rows['group'].unique(maintain_order=True))}.", downs[0], title, subtitle
+    )
+
+
 # -- pieces ----------------------------------------------------------------------------------------
 
 
@@ -476,10 +543,11 @@ def _matters(columns: list[str], accent: str | None) -> pl.Expr:
 
 
 def _named(frame: pl.DataFrame, series: str, low: str, *, middle: float) -> pl.DataFrame:
-    """With the name of each of `series` at its first stroke: after the number, or `before` the interval if that has
-    more room.
+    """With the name of each of `series` at its first stroke, of more than two at each: before the number, or `before`
+    the interval if that has more room.
     """
-    first, right = pl.col(series).is_first_distinct(), pl.col(low) > middle
+    first = pl.col(series).is_first_distinct() | (frame[series].n_unique() > 2)
+    right = pl.col(low) > middle
     return frame.with_columns(
         shown=pl.when(first & ~right).then(pl.format("{}: {}", series, "shown")).otherwise("shown"),
         before=pl.when(first & right).then(series).otherwise(pl.lit("")),
@@ -689,10 +757,3 @@ def _log_axis(values: Iterable[float | None]) -> alt.Axis:
 
 def _rule(**place: Any) -> alt.Chart:
     return alt.Chart(alt.Data(values=[{}])).mark_rule(strokeDash=[5, 3]).encode(**place)
-
-
-def _rule_label(value: float, right: bool) -> alt.Chart:
-    """The number of a dashed line, above one of its ends."""
-    align, dx, x = ("right", -4, "width") if right else ("left", 4, 0)
-    mark = alt.Chart(alt.Data(values=[{}])).mark_text(align=align, baseline="bottom", dx=dx, dy=-2, color=MUTED)
-    return mark.encode(x=alt.value(x), y=alt.datum(value), text=alt.value(f"{value:g}{words.PERCENT}"))

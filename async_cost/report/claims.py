@@ -1,14 +1,21 @@
-"""The published claims with what a run says of them, as a frame: one row a claim."""
+"""The published claims with what a run says of them, as a frame: one row a claim; and what may be quoted of them."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 
 from async_cost import words
+from async_cost.findings.definitions import committed
 from async_cost.literature.claims import NO_CLAIM, Claim, load_claims
-from async_cost.literature.replication import Judgement, outcomes
+from async_cost.literature.replication import Judgement, outcomes, score
 from async_cost.report import numbers
+from async_cost.report.finding import apart_from
+from async_cost.runs.judged import claims_of_today
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import Case, Operand
-from async_cost.statistics.statement import OUTCOMES, Weighed, departure, region
+from async_cost.statistics.statement import OUTCOMES, Outcome, Weighed, departure, region, together
 
 #: Signs between the operands of an operation.
 SIGNS = {
@@ -19,23 +26,32 @@ SIGNS = {
 }
 #: What of a claim is shown as it is in the table of claims.
 COPIED = (
-    *("study", "basis", "relation", "quantity", "statement", "confound", "same_as", "changed"),
+    *("study", "basis", "statement", "confound", "same_as", "changed"),
     *("processors", "published_processors"),
 )
+#: What claims are about, as a sentence names it.
+KINDS = FASTER, SIZE, COUNTS = "which is faster", "by how much", "counts"
+#: Relations of claims that say which of two sides is more, and not how much.
+DIRECTIONS = ("greater", "less")
+#: So many of all claims of a kind must hold for others of that kind to be quoted unseen.
+RELIABLE = 0.75
+#: What the source of a claim says of its document.
+SOURCE = re.compile(r"(?P<address>\S+/(?P<document>\S+)) .*(?:at|from) (?P<commit>[0-9a-f]+) \((?P<year>\d+)")
 
 
 def claims(run: Run) -> pl.DataFrame:
     """What `run` says of each claim, those that do not hold first, and at the end the numbers of what turned out to be
     no claim.
 
-    published and here are the document's figure and the measured effect with its interval as text, in the unit of the
-    claim; published_value and effect the same as numbers. region says where the claim holds and why for what reason,
-    compared what was compared (of several cases that nearest to the border), departure how an effect differs from a
-    claim that does not hold. clean and clean_outcome are here and outcome by the comparison that differs in nothing
-    else, where the document's is confounded; ours and ours_outcome by that with something of ours. processors are how
-    many a machine needs, published_processors how many the document's had for it. same_as is the claim with which it
-    is counted, quantity whether it is on times or counts, changed when and why its region, operands or processors
-    changed. note is what its own document has against it, and what else there is to say of its outcome.
+    kind is one of KINDS, link and year are those of the document as it was read. published and here are the document's
+    figure and the measured effect with its interval as text, in the unit of the claim; published_value and effect the
+    same as numbers. region says where the claim holds and why for what reason, compared what was compared (of several
+    cases that nearest to the border), departure how an effect differs from a claim that does not hold. clean and
+    clean_outcome are here and outcome by the comparison that differs in nothing else, where the document's is
+    confounded; ours and ours_outcome by that with something of ours. processors are how many a machine needs,
+    published_processors how many the document's had for it. same_as is the claim with which it is counted, changed when
+    and why its region, operands or processors changed. note is what its own document has against it, and what else
+    there is to say of its outcome.
     """
     everything = load_claims()
     judged = sorted(outcomes(run, everything), key=lambda one: OUTCOMES.index(one.published.outcome))
@@ -43,11 +59,80 @@ def claims(run: Run) -> pl.DataFrame:
     return pl.DataFrame([*map(_row, judged), *no_claims], infer_schema_length=None)
 
 
+def counted(claims: pl.DataFrame) -> pl.DataFrame:
+    """Claims as they are counted: of those that say the same of one comparison all must hold, and the one that fares
+    worst stands for them. confounded is whether it does not hold where nothing else differs.
+    """
+    group = pl.coalesce("same_as", "claim")
+    every = pl.col("outcome").implode().map_elements(lambda each: together(map(Outcome, each)).value, pl.String)
+    clean = pl.col("clean_outcome").eq(Outcome.DOES_NOT_HOLD).any()
+    worst = pl.col("outcome").replace_strict({word: at for at, word in enumerate(OUTCOMES)}).arg_min()
+    rows = claims.with_columns(confounded=clean.over(group), together=every.over(group))
+    return rows.filter(pl.int_range(pl.len()).eq(worst).over(group)).with_columns(outcome="together")
+
+
+def advice(claims: pl.DataFrame, *, numbers: bool = True) -> str:
+    """Which kinds of claims may be quoted: one of which `RELIABLE` of all claims hold here, whatever the others lack.
+    One of which more do not hold than hold should not be, and of any other each has to be looked up.
+    """
+    of, verbs = counted(claims), dict[str, list[str]]({"quote": [], "look up": [], "do not quote": []})
+    kinds = [kind for kind in KINDS if kind in of["kind"]]
+    for kind in kinds:
+        outcomes = of.filter(kind=kind)["outcome"].to_list()
+        quoted = outcomes.count(Outcome.HOLDS) >= RELIABLE * len(outcomes)
+        mostly_wrong = outcomes.count(Outcome.DOES_NOT_HOLD) > outcomes.count(Outcome.HOLDS)
+        verbs["quote" if quoted else "do not quote" if mostly_wrong else "look up"].append(kind)
+    parts = []
+    for verb, named in verbs.items():
+        what = "all" if named == kinds and len(kinds) > 1 else words.listing(named)
+        score = f" ({_score(of.filter(pl.col('kind').is_in(named)), brief=True)})" if numbers else ""
+        parts += [f"{verb} {what}{score}"] if named else []
+    return "; ".join(parts)
+
+
+def in_numbers(claims: pl.DataFrame, elsewhere: Mapping[str, Mapping[str, str]]) -> str:
+    """How many claims of each kind hold, and what of the others; `elsewhere` are the outcomes of other machines."""
+    of, kinds = counted(claims), [kind for kind in KINDS if kind in claims["kind"]]
+    own = ". ".join(f"{kind.capitalize()}: {_score(of.filter(kind=kind))}" for kind in kinds)
+    others = ""
+    for name, known in elsewhere.items():
+        there = counted(claims.with_columns(outcome=pl.col("claim").replace_strict(known, default="not measured")))
+        counts = Counter(there.select("outcome", "kind").rows())
+        hold, fail = (
+            words.listing(str(counts[word, kind]) for kind in kinds) for word in (Outcome.HOLDS, Outcome.DOES_NOT_HOLD)
+        )
+        others += f" {name}: {hold} hold; {fail} do not."
+    return f"**{own}.**{others}"
+
+
+def elsewhere(run: Run) -> Iterator[tuple[str, dict[str, str]]]:
+    """What the committed machines of another series say of each claim, if it was judged as it is."""
+    hashes = {(id, ""): hash for id, hash in claims_of_today().items()}
+    for machine in apart_from(run):
+        if known := committed("claim", machine.series, hashes):
+            yield machine.name, {id: row["outcome"] for (id, _), row in known.items()}
+
+
+def cited(claims: pl.DataFrame) -> str:
+    """The document of claims, linked, with its year."""
+    name, link, year = claims.select("document", "link", "year").row(0)
+    return f"[{words.escape(name)}]({link}), {year}"
+
+
+def _score(of: pl.DataFrame, *, brief: bool = False) -> str:
+    confounded = of.filter("confounded", outcome=Outcome.HOLDS).height
+    return score(Counter(map(Outcome, of["outcome"])), confounded, brief=brief)
+
+
 def _of_claim(claim: Claim) -> dict[str, object]:
-    document = claim.source.split(" README")[0].split(" at ")[0]
+    source = SOURCE.match(claim.source)
+    kind = FASTER if claim.relation in DIRECTIONS else SIZE
     return {
         "claim": claim.id,
-        "document": document,
+        "document": source["document"],
+        "year": source["year"],
+        "link": f"https://github.com/{source['address']}/tree/{source['commit']}",
+        "kind": COUNTS if claim.quantity == "count" else kind,
         "why": claim.reason,
         **{name: getattr(claim, name) for name in COPIED},
     }

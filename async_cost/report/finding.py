@@ -9,7 +9,7 @@ numbers. A quick run shows labels and numbers.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import chain
 
@@ -177,6 +177,12 @@ def _mark(found: Found, lacking: set[str]) -> str:
     return "≠" if found.outcome is Outcome.DOES_NOT_HOLD else "✓" if found.tested else FITTED
 
 
+def mark_of(outcomes: Iterable[str], *, tested: bool) -> str:
+    """The mark of a sentence whose numbers have these outcomes, of data/judged.csv."""
+    word = together(Outcome(one) if one in list(Outcome) else Outcome.UNDECIDED for one in outcomes)
+    return {Outcome.HOLDS: "✓" if tested else FITTED, Outcome.DOES_NOT_HOLD: "≠"}.get(word, "?")
+
+
 def _is_shown(found: Found, lacking: set[str]) -> bool:
     """Whether a sentence of which nothing is judged here may be said."""
     return found.outcome is None and not lacking and not found.doubted and _signs_are_right(found)
@@ -272,7 +278,7 @@ def _others(
 ) -> Iterator[tuple[str, str]]:
     """What each committed machine of another kind says, all of them beside a quick run: its name, and its numbers."""
     hashes = hashes_of([one])
-    for machine in _apart_from(run):
+    for machine in apart_from(run):
         rows = [_row_of(filled.slot, machine.series, hashes) for filled in used]
         numbers = [
             _of_row(filled.slot, forms[filled.slot.name], row)
@@ -287,18 +293,14 @@ def _others(
 def _elsewhere(one: Finding, run: Run) -> Iterator[tuple[str, str]]:
     """The mark of a finding on each committed machine of another kind that decides it."""
     hashes = hashes_of([one])
-    for machine in _apart_from(run):
+    for machine in apart_from(run):
         rows = [_row_of(slot, machine.series, hashes) for slot in one.judged]
         if rows and all(rows):
-            word = together(
-                Outcome(row["outcome"]) if row["outcome"] in list(Outcome) else Outcome.UNDECIDED for row in rows if row
-            )
-            tested = all(row["tested"] for row in rows if row)
-            marks = {Outcome.HOLDS: "✓" if tested else FITTED, Outcome.DOES_NOT_HOLD: "≠"}
-            yield machine.name, marks.get(word, "?")
+            known = [row for row in rows if row]
+            yield machine.name, mark_of([row["outcome"] for row in known], tested=all(row["tested"] for row in known))
 
 
-def _apart_from(run: Run) -> list[Machine]:
+def apart_from(run: Run) -> list[Machine]:
     """The committed machines whose series is not the one of a run."""
     own = [each.info.run_id for each in run.sittings]
     return [machine for machine in machines() if machine.series not in own]
@@ -348,7 +350,7 @@ def _rows(found: Found, forms: dict[str, str], texts: dict[str, str]) -> Iterato
     """The parts of the label, a row each, with the numbers of all machines."""
     one, hashes = found.finding, hashes_of([found.finding])
     changes = {(row["id"], row["slot"]): row for row in definitions().filter(id=one.id).iter_rows(named=True)}
-    for at, (name, part) in enumerate(_parts(one)):
+    for at, (name, part) in enumerate(parts(one)):
         names = list(slots_of(part))
         filled = [each for each in found.slots if each.slot.name in names]
         if _nothing_measured(found) and all(each.slot.main.constant is not None for each in filled):
@@ -373,11 +375,14 @@ def _rows(found: Found, forms: dict[str, str], texts: dict[str, str]) -> Iterato
 
 
 def _against(filled: Sequence[Filled]) -> str:
-    """The cases that are not as expected, of a number that most must be: ` (not: a; b)`."""
-    cases = (one for each in filled if each.slot.of == "most" for one in each.each if one.outcome is not Outcome.HOLDS)
-    sides = (one.case[0][0] for one in cases if one.case)
-    listed = [f"{called(one.study, one.variant)} {one.parameter}".rstrip() for one in sides]
-    return f" (not: {words.escape('; '.join(listed))})" if listed else ""
+    """The cases that are not as expected, or open, of a number that most must be: ` (not: a; b; open: c)`."""
+    listed = []
+    for head, outcome in (("not", Outcome.DOES_NOT_HOLD), ("open", Outcome.UNDECIDED)):
+        cases = (one for each in filled if each.slot.of == "most" for one in each.each if one.outcome is outcome)
+        sides = (one.case[0][0] for one in cases if one.case)
+        names = [f"{called(one.study, one.variant)} {one.parameter}".rstrip() for one in sides]
+        listed += [f"{head}: {'; '.join(names)}"] if names else []
+    return f" ({words.escape('; '.join(listed))})" if listed else ""
 
 
 def _changes(row: dict) -> Iterator[str]:
@@ -387,16 +392,16 @@ def _changes(row: dict) -> Iterator[str]:
         yield f"{row['reworded']}: reworded"
 
 
-def _parts(one: Finding) -> list[tuple[str, str]]:
+def parts(one: Finding) -> list[tuple[str, str]]:
     """The parts of a label that have a number: what it is, and the part as a template."""
-    parts = [part.strip() for part in one.label.split(";")]
-    return [(SLOT.sub("", part).strip().rstrip(":").strip(), part) for part in parts if SLOT.search(part)]
+    each = [part.strip() for part in one.label.split(";")]
+    return [(SLOT.sub("", part).strip().rstrip(":").strip(), part) for part in each if SLOT.search(part)]
 
 
 def _label(one: Finding, lacking: set[str]) -> str:
     """The label as a sentence, without the parts whose numbers were not measured."""
-    parts = [part for _, part in _parts(one) if not lacking & slots_of(part).keys()]
-    text = "; ".join(parts)
+    own = [part for _, part in parts(one) if not lacking & slots_of(part).keys()]
+    text = "; ".join(own)
     return f"{text[:1].upper()}{text[1:]}"
 
 

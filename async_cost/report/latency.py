@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from async_cost import words
-from async_cost.findings.committed import machine_of
+from async_cost.findings.committed import judged, machines, short
 from async_cost.findings.latency import Latency, committed, latencies
 from async_cost.findings.latency import numbers as measured
 from async_cost.report import charts, markup
@@ -132,9 +132,14 @@ def screen(numbers: Numbers, pages: str, picture: str) -> str:
 
 
 def beside_committed(run: Run) -> dict[str, dict[str, float]]:
-    """The numbers of a run, those of the committed machines after it; a committed run is one of those."""
+    """The numbers of a run, those of the committed machines after it; the newest of each is one of those,
+    and an older one has its date."""
+    series = [each.info.run_id for each in run.sittings]
     own = {id: ns for id, ns in measured(run).select("id", "ns").iter_rows() if ns is not None}
-    return ({} if machine_of(run) else {YOURS: own}) | committed()
+    if any(machine.series in series for machine in machines()):
+        return committed()
+    older = run.info.run_id in judged()["series"]
+    return {f"{short(run.info.machine)}, {run.info.started[:10]}" if older else YOURS: own} | committed()
 
 
 def advice(numbers: Numbers) -> str:

@@ -5,6 +5,7 @@ itself.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -14,30 +15,39 @@ import polars as pl
 
 from async_cost import words
 from async_cost.derived import code_of
-from async_cost.findings.definitions import NOT_JUDGED, committed, hashes_of, series_of
+from async_cost.findings.committed import definitions, short
+from async_cost.findings.committed import machines as committed_machines
+from async_cost.findings.definitions import (
+    LATENCY,
+    NOT_JUDGED,
+    PUBLISHED,
+    Place,
+    committed,
+    limits_of_today,
+    rows_of_finding,
+    series_of,
+)
 from async_cost.findings.finding import Judge
-from async_cost.findings.lint import SLOT
-from async_cost.findings.record import Finding, recorded
+from async_cost.findings.lint import slots_of
+from async_cost.findings.record import SHOWN, Finding, recorded
 from async_cost.machines import claims, hardware
 from async_cost.machines.many import chosen_folders, read_many, stored_rows
 from async_cost.paths import reports_root
-from async_cost.report import charts, numbers
+from async_cost.report import charts
+from async_cost.report.finding import FITTED, mark_of, parts
+from async_cost.runs.judged import seen_by
+from async_cost.runs.record import read_run_info
 from async_cost.runs.run import Run
-from async_cost.statistics.statement import Outcome, together
+from async_cost.statistics.effects import NANOSECONDS
 
 #: Names the folder of executed analyses, whose findings are judged on every run.
 ANALYSES = "ASYNC_COST_ANALYSES"
-#: A judgement also depends on the code that judges findings and words it.
+#: A judgement also depends on the code that judges findings, and on the kinds of machine whose clock is judged.
 CODE = code_of("literature", "findings", "machines", "report")
-#: How an outcome is marked in a table of machines.
-MARKS: dict[str, str] = {
-    Outcome.HOLDS: "✓",
-    Outcome.DOES_NOT_HOLD: "≠",
-    Outcome.UNDECIDED: "?",
-    Outcome.NOT_MEASURABLE: words.NOTHING,
-    Outcome.NOT_MEASURED: words.NOTHING,
-}
-JUDGED = dict.fromkeys(("run", "study", "finding", "page", "sentence", "outcome", "mark", "values"), pl.String)
+JUDGED = dict.fromkeys(("finding", "slot", "outcome", "tested"), pl.String)
+JUDGED |= dict.fromkeys(("value", "low", "high"), pl.Float64)
+#: Marks, those first that a sentence with several numbers has only if none of the later ones is there.
+MARK = pl.Enum(["·", "✓", FITTED, "?", "≠"])
 
 
 class Machines:
@@ -88,24 +98,40 @@ class Machines:
         return hardware.changes(self._many.ratios, hardware.repeated(self._many, same_compiler=False))
 
     @cached_property
-    def findings(self) -> pl.DataFrame:
-        """What each machine says about each finding of our pages: JUDGED, unit; values are the numbers as text."""
-        stated = recorded(sorted(_analyses().glob("*.ipynb")))
-        speaking = hardware.chosen_runs(self._many).cast({"run": pl.String, "study": pl.String})
-        chosen = self._many.runs if self.each == "run" else speaking.filter("trusted")
-        units = chosen.select(pl.col("run").cast(pl.String), unit=pl.col(self.each).cast(pl.String))
-        units = units.unique(maintain_order=True)
-        folders = [self._many.folders[run] for run in units["run"]]
+    def numbers(self) -> pl.DataFrame:
+        """What each machine says of each number of our findings: finding, slot, page, study, label (what it is),
+        operation, unit; on (what the machine or run is called), value, low, high, mark, and text, the number with its
+        mark. The machine of the report comes first.
+        """
+        findings = recorded(sorted(_analyses().glob("*.ipynb")))
+        stated = _stated(findings)
+        hashes = {(id, slot): hash for id, slot, hash in stated.select("finding", "slot", "hash").iter_rows()}
+        speaking = hardware.chosen_runs(self._many).cast(dict.fromkeys(("run", "study"), pl.String))
+        runs = self._many.runs.cast(dict.fromkeys(("run", "machine"), pl.String))
+        if self.each == "machine":
+            runs = runs.join(speaking.filter("trusted"), on="run", how="semi", maintain_order="left")
         with ThreadPoolExecutor() as pool:
-            judged = pl.concat(
-                [pl.DataFrame(schema=JUDGED), *pool.map(lambda folder: _judged(folder, stated), folders)]
-            )
-        found = judged.filter(pl.col("outcome") != Outcome.NOT_MEASURED.value)
-        found = found.join(units, on="run", maintain_order="left")
+            folders = [self._many.folders[run] for run in runs["run"]]
+            judged = list(pool.map(lambda folder: _judged(folder, findings, hashes), folders))
+        named = zip(judged, runs["run"], self._called(runs), strict=True)
+        parts_of = [frame.with_columns(run=pl.lit(run), on=pl.lit(name)) for frame, run, name in named]
+        nothing = pl.DataFrame(schema=JUDGED | dict.fromkeys(("run", "on"), pl.String))
+        found = pl.concat([nothing, *parts_of]).drop_nulls("value")
+        found = found.join(stated, on=["finding", "slot"], maintain_order="left_right")
+        if self.each == "machine":  # several runs may speak for a machine, each for other studies
+            found = found.join(speaking, on=["run", "study"], how="semi", maintain_order="left")
+        rows = found.select("operation", "unit", "value", "outcome", "tested").iter_rows()
+        marks, texts = zip(*(_shown(*row) for row in rows), strict=True) if found.height else ((), ())
+        return found.with_columns(mark=pl.Series(marks, dtype=MARK), text=pl.Series(texts, dtype=pl.String))
+
+    def _called(self, runs: pl.DataFrame) -> list[str]:
+        """The processor of each run in a word, or the machine's name if another machine has that processor."""
         if self.each == "run":
-            return found
-        # Several runs may speak for a machine, each for other studies.
-        return found.join(speaking, on=["run", "study"], how="semi", maintain_order="left")
+            return runs["run"].to_list()
+        folders = (self._many.folders[run] for run in runs["run"])
+        own = [short(read_run_info(folder / "run.json").machine) for folder in folders]
+        machines_of = Counter(name for name, _ in set(zip(own, runs["machine"], strict=True)))
+        return [name if machines_of[name] == 1 else each for name, each in zip(own, runs["machine"], strict=True)]
 
 
 def _analyses() -> Path:
@@ -114,40 +140,50 @@ def _analyses() -> Path:
     return Path(os.environ.get(ANALYSES) or of_report)
 
 
-def _judged(folder: Path, stated: Sequence[Finding]) -> pl.DataFrame:
-    """What the run in `folder` says about findings: JUDGED. Of a committed series it is known already."""
-    hashes = hashes_of(stated)
-    known = committed("finding", series_of(folder), hashes)
-    if stated and known:
-        rows = [row for one in stated if (row := _known(one, known))]
-        return pl.DataFrame(rows, schema=JUDGED, orient="row")
+def _stated(findings: Sequence[Finding]) -> pl.DataFrame:
+    """The numbers of findings: finding, slot, page, study, label, operation, unit, hash; without executed analyses
+    those of data/findings.csv, which has no labels.
+    """
+    rows = []
+    for one in findings:
+        labels = {slot: name for name, part in parts(one) for slot in slots_of(part)}
+        rows += [
+            row | {"label": labels.get(str(row["slot"]), one.label)} for row in rows_of_finding(one, limits_of_today())
+        ]
+    named = definitions().filter(pl.col("page") != LATENCY).with_columns(label="id")
+    stated = pl.DataFrame(rows, infer_schema_length=None) if rows else named
+    study = pl.col("operands").str.split("|").list.first()
+    stated = stated.filter(pl.col("operation") != PUBLISHED)
+    return stated.select("slot", "page", "label", "operation", "unit", "hash", finding="id", study=study)
+
+
+def _judged(folder: Path, findings: Sequence[Finding], hashes: Mapping[Place, str]) -> pl.DataFrame:
+    """What the run in `folder` says about numbers of findings: JUDGED. Of a committed series it is known already."""
+    if known := committed("finding", series_of(folder), hashes):
+        of = ("outcome", "tested", "value", "low", "high")
+        return pl.DataFrame([(*at, *map(row.get, of)) for at, row in known.items()], schema=JUDGED, orient="row")
 
     def rows_of(run: Run) -> Iterator[tuple]:
-        for found in map(Judge(run), stated):
-            if found.outcome:
-                values = [(one.weighed.effect, one.weighed.low, one.weighed.high) for one in found.judged]
-                outcome = NOT_JUDGED if found.doubted else found.outcome
-                yield _row(run.info.run_id, found.finding, outcome, values)
+        tested = seen_by(run, "findings")
+        for one in (slot for found in map(Judge(run), findings) for slot in found.slots):
+            id, slot, weighed = one.slot.id, one.slot.name, one.weighed
+            known = weighed.outcome.value if one.judged else NOT_JUDGED if one.slot.is_judged else SHOWN
+            outcome = NOT_JUDGED if weighed.doubted else known
+            seen = "yes" if hashes.get((id, slot)) in tested else None
+            yield id, slot, outcome, seen, weighed.effect, weighed.low, weighed.high
 
-    return stored_rows(folder, "findings", CODE + repr(stated).encode(), JUDGED, rows_of)
-
-
-def _known(one: Finding, rows: Mapping) -> tuple | None:
-    """A row of JUDGED from those of data/judged.csv, if anything is expected."""
-    judged = [rows[slot.id, slot.name] for slot in one.judged]
-    outcomes = [row["outcome"] for row in judged]
-    if not judged:
-        return None
-    outcome = NOT_JUDGED if NOT_JUDGED in outcomes else together(map(Outcome, outcomes))
-    return _row(judged[0]["series"], one, outcome, [(row["value"], row["low"], row["high"]) for row in judged])
+    key = repr((findings, [one.kind for one in committed_machines()])).encode()
+    return stored_rows(folder, "findings", CODE + key, JUDGED, rows_of)
 
 
-def _row(run: str, one: Finding, outcome: str, values: Sequence[tuple]) -> tuple:
-    study, mark = one.slots[0].main.cases[0][0][0].study, MARKS.get(outcome, "·")
-    shown = (
-        numbers.value(slot.main, *each) for slot, each in zip(one.judged, values, strict=True) if each[0] is not None
-    )
-    return run, study, one.id, one.page, SLOT.sub("…", one.sentence), outcome, mark, words.plain("; ".join(shown))
+def _shown(operation: str, unit: str, value: float, outcome: str, tested: str | None) -> tuple[str, str]:
+    """The mark of a number, and both as text."""
+    mark = "·" if outcome in (SHOWN, NOT_JUDGED) else mark_of([outcome], tested=bool(tested))
+    if unit in NANOSECONDS:
+        number = words.short_time(value * NANOSECONDS[unit])
+    else:
+        number = f"{words.figure(value)}{f'{words.NBSP}times' if 'ratio' in operation else ''}"
+    return mark, f"{mark} {number}"
 
 
 def open_machines() -> Machines:

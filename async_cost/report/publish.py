@@ -40,7 +40,7 @@ DECISIONS = {
     "call-styles": "Await or spawn?",
     "prices": "What does each thing cost?",
     "replication": "Do published benchmarks reproduce?",
-    "hardware": "Does it depend on the machine?",
+    "hardware": "Does it depend on my machine?",
     "trust": "Can you trust these numbers?",
 }
 FIRST = next(iter(DECISIONS))

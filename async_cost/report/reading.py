@@ -5,7 +5,6 @@ frames are described in data/README.md.
 """
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -29,7 +28,7 @@ from async_cost.literature.published import load_published, published_times
 from async_cost.report import charts
 from async_cost.report import finding as shown
 from async_cost.report.calculator import calculator
-from async_cost.report.claims import claims
+from async_cost.report.claims import advice, cited, claims, counted, elsewhere, in_numbers
 from async_cost.report.records import remarks
 from async_cost.report.tables import Table
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
@@ -38,14 +37,9 @@ from async_cost.runs.judged import seen_by
 from async_cost.runs.run import Run
 from async_cost.statistics import disturbance
 from async_cost.statistics.measured import both_ways
-from async_cost.statistics.statement import Outcome, together
 from async_cost.statistics.table import comparisons
 from async_cost.statistics.trials import trial_values
 
-#: Relations of claims that say which of two sides is more, and not how much.
-DIRECTIONS = ("greater", "less")
-#: So many of all claims of a kind must hold for others of that kind to be quoted unseen.
-RELIABLE = 0.75
 #: Studies with figures of a document.
 PUBLISHED = ("zero-cost", "spawn-apis", "call-styles", "thread-pools", "runtimes")
 
@@ -125,20 +119,34 @@ class Reading:
         """The published claims with what this run says of each: the columns of `report.claims.claims`."""
         return claims(self.run)
 
+    @property
+    def counted_claims(self) -> pl.DataFrame:
+        """The claims as they are counted: the columns of `report.claims.counted`."""
+        return counted(self._real_claims())
+
     def score(self) -> None:
         """Say what may be quoted of each document, how many claims hold, and whether the run is a test of them."""
-        claims = self.claims.filter(pl.col("outcome") != NO_CLAIM)
-        say(f"{_advice(claims, 'what was published')}.")
+        claims = self._real_claims()
         each = claims.partition_by("document", maintain_order=True)
-        say(words.bullets([_advice(one, one["document"][0].rpartition("/")[2]) for one in each]))
+        lead = advice(claims, numbers=False)
+        say(f"**{lead[:1].upper()}{lead[1:]}.**")
+        say(words.bullets([f"{cited(one)}: {advice(one)}" for one in each]))
         score = replication.score(replication.tally(replication.outcomes(self.run)))
-        say(f"Of all claims {score}. {replication.validity_sentence(self.run)}")
+        say(f"In all, {score}. {replication.validity_sentence(self.run)}")
 
     def quotable(self, study: str, document: str) -> None:
         """Say what may be quoted of a study's document, with a link to each of its claims."""
-        claims = self.claims.filter(pl.col("outcome") != NO_CLAIM, study=study)
-        place = claims["document"][0].rpartition("/")[2].replace(" ", "-")
-        say(f"{_advice(claims, document)} ([each of them](../replication/analysis.ipynb#{place})).")
+        claims = self._real_claims(study=study)
+        each = f"[each of them](../replication/analysis.ipynb#{claims['document'][0]})"
+        say(f"Of {words.escape(document)} {advice(claims)} ({each}).")
+
+    def reproduced(self, document: str) -> None:
+        """Say how many claims of a document hold, of each kind, here and on the committed machines."""
+        claims = self._real_claims(document=document)
+        say(f"{cited(claims)}. {in_numbers(claims, dict(elsewhere(self.run)))}")
+
+    def _real_claims(self, **which: str) -> pl.DataFrame:
+        return self.claims.filter(pl.col("outcome") != NO_CLAIM, **which)
 
     def versions(self, *crates: str) -> None:
         """Say which versions of these crates the run measured."""
@@ -276,30 +284,6 @@ def _show(one: Finding, said: shown.Said) -> shown.Said:
     records = {record.RECORD: record.record(one), shown.SAID: msgspec.to_builtins(said)}
     display({"text/markdown": text, "text/plain": words.plain(text)}, raw=True, metadata=records)
     return said
-
-
-def _advice(claims: pl.DataFrame, document: str) -> str:
-    """Which kinds of claims of a document may be quoted: one of which `RELIABLE` of all claims hold here, whatever the
-    others lack. One of which more do not hold than hold should not be, and of any other each has to be looked up. What
-    is said twice counts once. Beside it, how many of those that hold do not where nothing else differs.
-    """
-    verbs: dict[str, list[str]] = {"quote": [], "look up": [], "do not quote": []}
-    side, counted = pl.col("relation").is_in(DIRECTIONS), pl.col("quantity") == "count"
-    for kind, of in (("what is faster", side & ~counted), ("how much", ~side & ~counted), ("counts", counted)):
-        groups = claims.filter(of).group_by(pl.coalesce("same_as", "claim")).agg("outcome", "clean_outcome")
-        found = [
-            (together(map(Outcome, published)), clean)
-            for published, clean in groups.select("outcome", "clean_outcome").rows()
-        ]
-        counts = Counter(outcome for outcome, _ in found)
-        confounded = sum(outcome is Outcome.HOLDS and Outcome.DOES_NOT_HOLD.value in clean for outcome, clean in found)
-        quoted = counts[Outcome.HOLDS] >= RELIABLE * len(found)
-        mostly_wrong = counts[Outcome.DOES_NOT_HOLD] > counts[Outcome.HOLDS]
-        verb = "quote" if quoted else "do not quote" if mostly_wrong else "look up"
-        if found:
-            verbs[verb].append(f"{kind} ({replication.score(counts, confounded)})")
-    advice = "; ".join(f"{verb} {words.listing(kinds)}" for verb, kinds in verbs.items() if kinds)
-    return f"Of {words.escape(document)} {advice}"
 
 
 def say(text: str) -> None:

@@ -32,7 +32,7 @@ def read_json(path: Path) -> dict:
         return seen
 
     def no_constant(name: str) -> NoReturn:
-        raise DataError(path, f"{name} is not a number", "An unknown fact is null")
+        raise DataError(path, f"{name} is not a number", "Write null for an unknown fact")
 
     data = read_bytes(path)
     try:

@@ -40,10 +40,10 @@ def announced(run: Run) -> Announced | None:
         parts = ANNOUNCEMENT.fullmatch(line)
         if not parts:
             remedy = (
-                "A line reads <machine> <profile> <number of sittings> <time in UTC, as 20260131T120000Z>, and where a "
-                "series could not be completed: ended with <number>: <why>"
+                "A line reads <machine> <profile> <number of sittings> <time in UTC, as 20260131T120000Z>, and if the "
+                "series was not completed, goes on: ended with <number>: <why>"
             )
-            raise DataError(file, f"line {number} announces nothing", remedy)
+            raise DataError(file, "this is no announcement", remedy, row=number)
         machine, profile, sittings, when, ended, why = parts.groups()
         announces = (machine, profile) == (run.info.machine.name, run.info.profile) and when <= own
         if announces and _may_be_announced(run.path, profile):
@@ -100,7 +100,7 @@ def reference_run() -> Run:
     run = open_run(runs_root() / ids[0])
     if [one.info.run_id for one in run.sittings] != ids:
         problem = f"the series consists of {', '.join(one.info.run_id for one in run.sittings)}"
-        raise DataError(file, problem, "List all of its runs, one a line, the first one first")
+        raise DataError(file, problem, "List all of its runs, one per line, the first one first")
     for one in run.sittings:
         if why := disturbed(one.info):
             raise DataError(file, f"{one.info.run_id} is no reference: {why}", "Measure this sitting again")
@@ -126,7 +126,7 @@ def choose_run(study: str | None = None, instead: str | None = None) -> Run:
             if name is None or name in run.info.studies:
                 return run
     sought = "no run" if study is None else f"no run of {study}"
-    raise DataError(runs_root(), f"{sought} is here", "Measure one with `make report`, or set ASYNC_COST_RUN")
+    raise DataError(runs_root(), f"there is {sought}", "Measure one with `make report`, or set ASYNC_COST_RUN")
 
 
 def load_run(path: Path) -> Run:

@@ -28,7 +28,7 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     info_file = partial / "run.json"
     if not info_file.exists():
         remedy = "Look for the reason in .tools/log, then measure again"
-        raise DataError(info_file, "nothing was measured into this run", remedy)
+        raise DataError(info_file, "this run holds no measurement", remedy)
     open_sitting(partial).checked()
     document = read_json(info_file)  # as it stands in the file: nothing is written that was only made of it for readers
     if document["ended"] is None:

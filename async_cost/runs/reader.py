@@ -5,6 +5,7 @@ The first row that breaks a rule of its schema becomes a `DataError` that names 
 
 import csv
 import io
+import re
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,6 +17,10 @@ import polars as pl
 from async_cost.errors import DataError, quoted
 
 REMEASURE = "A run is never edited: restore the file from where it was measured, or measure again"
+#: What to do about a table that is no part of a run, such as data/claims.csv.
+CORRECT = "Correct the row, or take it back from version control; data/README.md says what each column means"
+#: What such a table is called; those of runs and experiments end in .time.csv, .csv.gz and so on.
+BY_HAND = re.compile(r"[^.]+\.csv")
 #: A compressed table of this size or more is refused unread: a hundred times the size of a long run, and little enough
 #: for memory. A crafted file of a few kilobytes can unpack to any size.
 MOST_UNPACKED = 512 << 20
@@ -46,10 +51,15 @@ def read_table(path: Path, schema: type[dy.Schema], study: str | None = None) ->
     return good.sort("line")
 
 
+def remedy(path: Path, measured: str = REMEASURE) -> str:
+    """What to do about a file that cannot be read: `measured` if it is one of a run."""
+    return CORRECT if BY_HAND.fullmatch(path.name) else measured
+
+
 def refuse(path: Path, rows: pl.DataFrame, column: str, problem: str) -> None:
     """Raises `DataError` for the first of these rows, if there is one; `problem` is filled in from its columns."""
     for row in rows.sort("line").head(1).iter_rows(named=True):
-        raise DataError(path, problem.format_map(row), REMEASURE, row["line"], column)
+        raise DataError(path, problem.format_map(row), remedy(path), row["line"], column)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -58,12 +68,12 @@ def read_bytes(path: Path) -> bytes:
     """
     try:
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            raise DataError(path, "this is not a plain file", REMEASURE)
+            raise DataError(path, "this is not a plain file", remedy(path))
         return path.read_bytes()
     except FileNotFoundError:
-        raise DataError(path, "the file is missing", REMEASURE) from None
+        raise DataError(path, "the file is missing", remedy(path)) from None
     except OSError as error:
-        raise DataError(path, f"the file cannot be read ({type(error).__name__})", REMEASURE) from None
+        raise DataError(path, f"the file cannot be read ({type(error).__name__})", remedy(path)) from None
 
 
 def _read_text(path: Path) -> str:
@@ -80,14 +90,14 @@ def _read_text(path: Path) -> str:
         text = data.decode("utf-8-sig")  # an editor's byte order mark is no part of the text
     except UnicodeDecodeError as error:
         row = error.object.count(b"\n", 0, error.start) + 1
-        raise DataError(path, "the text is not UTF-8", REMEASURE, row=row) from None
+        raise DataError(path, "the text is not UTF-8", remedy(path), row=row) from None
     if not text:
-        raise DataError(path, "the file is empty and lacks even a header", REMEASURE, row=1)
+        raise DataError(path, "the file is empty and lacks even a header", remedy(path), row=1)
     # A checkout on another system may have changed line ends; that changes no value.
     if "\r" in text:
         text = text.replace("\r\n", "\n")
     if not text.endswith("\n"):
-        raise DataError(path, "the last line is cut off", REMEASURE, row=text.count("\n") + 1)
+        raise DataError(path, "the last line is cut off", remedy(path), row=text.count("\n") + 1)
     return text
 
 
@@ -127,11 +137,11 @@ def _split(path: Path, text: str, types: Mapping[str, pl.DataType]) -> pl.DataFr
         order = [header.index(name) for name in columns]
         for row in reader:
             if len(row) != len(header):
-                problem = f"{len(row)} cells in this row where the header names {len(header)}"
-                raise DataError(path, problem, REMEASURE, row=reader.line_num)
+                problem = f"the row has {len(row)} cells, the header {len(header)}"
+                raise DataError(path, problem, remedy(path), row=reader.line_num)
             rows.append((reader.line_num, *(row[place] for place in order)))
     except csv.Error as error:
-        raise DataError(path, f"not a CSV row ({error})", REMEASURE, row=reader.line_num) from None
+        raise DataError(path, f"not a CSV row ({error})", remedy(path), row=reader.line_num) from None
     return pl.DataFrame(rows, schema={"line": pl.UInt32} | dict.fromkeys(columns, pl.String), orient="row")
 
 
@@ -142,8 +152,8 @@ def _check_header(path: Path, header: list[str], columns: list[str]) -> None:
     wrong += [(quoted(name), f"unknown column {quoted(name)}") for name in header if name not in columns]
     wrong += [(name, f"column {name} appears twice") for name in columns if header.count(name) > 1]
     for name, problem in wrong:
-        remedy = f"The columns are {','.join(columns)}; nothing is dropped silently"
-        raise DataError(path, problem, remedy, row=1, column=name)
+        columns_are = f"The columns are {','.join(columns)}; nothing is dropped silently"
+        raise DataError(path, problem, columns_are, row=1, column=name)
 
 
 def _first_failure(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> DataError:
@@ -158,18 +168,19 @@ def _first_failure(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -
     column, _, kind = rule.partition("|")
     if not kind:
         problem = f"the rule '{rule.replace('_', ' ')}' does not hold"
-        return DataError(path, problem, "Compare the row with its source", row["line"])
+        return DataError(path, problem, remedy(path), row["line"])
     value = row[column]
     number = schema.columns()[column].dtype.is_numeric()
     if kind in ("dtype", "nan", "inf") or (kind == "nullability" and number):
         whole = schema.columns()[column].dtype.is_integer()
         problem = f"{quoted(value)} is not a {'whole ' if whole else ''}number that fits this column"
-        return DataError(path, problem, REMEASURE, row["line"], column)
+        return DataError(path, problem, remedy(path), row["line"], column)
     if kind == "min":
         least = schema.columns()[column].min  # type: ignore[attr-defined]  # every column with this rule has it
-        return DataError(path, f"{value} is below {least}", REMEASURE, row["line"], column)
+        return DataError(path, f"{value} is below {least}", remedy(path), row["line"], column)
     problem = f"{quoted(value)} is not a valid name or value here (control characters, markup, spaces?)"
-    return DataError(path, problem, "Rename it where it is declared and measure again", row["line"], column)
+    renamed = "Rename it where it is declared and measure again"
+    return DataError(path, problem, remedy(path, renamed), row["line"], column)
 
 
 def _duplicate(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> DataError:
@@ -181,4 +192,4 @@ def _duplicate(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> Da
         .sort("line")["line"][:2]
     )
     problem = f"the same {', '.join(key)} is already on line {first}"
-    return DataError(path, problem, REMEASURE, second, "/".join(key))
+    return DataError(path, problem, remedy(path), second, "/".join(key))

@@ -35,7 +35,7 @@ class Run:
         """How `study` was measured."""
         if study not in self.info.studies:
             problem = f"study {quoted(study)} was not measured (the run holds {', '.join(self.info.studies)})"
-            raise DataError(self.path, problem, "Choose another run")
+            raise DataError(self.path, problem, "Choose one of these, or another run")
         return self.info.studies[study]
 
     def time(self, study: str) -> pl.DataFrame:
@@ -151,7 +151,7 @@ def open_sitting(path: Path) -> Run:
     for file in sorted((*path.glob("*.csv"), *path.glob("*.csv.gz"))):
         if file.name.removesuffix(".gz") not in known:
             remedy = "Move the table to the run that it belongs to"
-            raise DataError(file, "run.json knows no study of this name", remedy)
+            raise DataError(file, "run.json names no such study", remedy)
     return Run(path, info)
 
 
@@ -228,7 +228,7 @@ def _check_duration(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
             return
     if not any(episode.ended for episode in details.episodes):
         return
-    problem = f"all samples together take {sum(sampled.values()):.3g} s, which in no episode fits how long it took"
+    problem = f"all samples together take {sum(sampled.values()):.3g} s, which fits the duration of no episode"
     remedy = "The times are in nanoseconds, for all iterations of a sample together: look for another unit or column"
     raise DataError(path, problem, remedy, column="elapsed_ns")
 

@@ -59,7 +59,7 @@ class Series(Run):
             if lens == "time":
                 other = known.setdefault((table.height, table["elapsed_ns"].sum()), one)
                 if other is not one:
-                    problem = f"holds the very samples of {other.info.run_id}"
+                    problem = f"holds the same samples as {other.info.run_id}"
                     raise DataError(one.file(study, lens), problem, REMEASURE)
                 places = pl.col("episode") + pl.lit(episodes, pl.UInt32), pl.lit(number, pl.UInt32).alias("sitting")
                 table = table.with_columns(*places)
@@ -106,7 +106,9 @@ def open_run(folder: Path) -> Run:
     first = found[0]
     if named is not None and f"{first.parent.name}/{first.name}" != named:
         remedy = "Put the first run of the series beside the others"
-        raise DataError(this.path / "run.json", f"{quoted(named)} is not beside it", remedy, column="series")
+        raise DataError(
+            this.path / "run.json", f"its first run {quoted(named)} is not beside it", remedy, column="series"
+        )
     if named is not None and (further := _series(first)) not in (None, named):
         problem = f"{quoted(named)} is not the first run of a series: it names {quoted(further)}"
         raise DataError(this.path / "run.json", problem, "Name the first run", column="series")

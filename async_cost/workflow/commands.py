@@ -49,9 +49,11 @@ def main() -> int:
         how = command.add_mutually_exclusive_group()
         how.add_argument("--native", action="store_true", help=native)
         how.add_argument("--singly", action="store_true", help="send every cell on its own, as JupyterLab does")
-        command.add_argument("--profile", choices=PROFILES, help="how much to measure; standard without")
-        command.add_argument("--studies", type=chosen_studies, help="only these, in one word with blanks between them")
-        command.add_argument("--only", help="only these variants of the one study, with semicolons between them")
+        command.add_argument("--profile", choices=PROFILES, help="how much to measure; default: standard")
+        command.add_argument(
+            "--studies", type=chosen_studies, help="only these studies, separated by blanks, in quotes"
+        )
+        command.add_argument("--only", help="only these variants of the one study, separated by semicolons")
         command.add_argument("--run", type=Path, help=of_run)
     command = commands.add_parser("compare", help="compare two runs, under reports/compare")
     command.add_argument("runs", type=Path, nargs=2, metavar="RUN", help="folder of a run")
@@ -65,10 +67,12 @@ def main() -> int:
     arguments = parser.parse_args()
     chosen = [name for name in ("profile", "studies", "only", "native", "singly") if getattr(arguments, name, None)]
     if chosen and getattr(arguments, "run", None):
-        parser.error(f"--run says what was measured, --{chosen[0]} what to measure: leave one of them out")
+        parser.error(
+            f"--run and --{chosen[0]} exclude each other: a run says itself what is measured; leave one of them out"
+        )
     if "only" in chosen and len(arguments.studies or ()) != 1:
         parser.error(
-            '--only names variants of one study: say which, as in make measure STUDIES=zero-cost ONLY="nonbox; box"'
+            '--only names variants of one study: name the study, as in make measure STUDIES=zero-cost ONLY="nonbox; box"'
         )
     if arguments.command == "tool":
         return tool(arguments.words)
@@ -90,7 +94,7 @@ def start(arguments: argparse.Namespace) -> int:
             vars(arguments).update(sitting.repeated(existing_run(arguments.run)))
     renders = arguments.command in ("compare", "contribute") or (arguments.command == "report" and arguments.run)
     if missing := list(preflight.obstacles(not renders, renders or getattr(arguments, "native", False))):
-        print("Before this can work, it needs:", *missing, sep="\n  - ", file=sys.stderr)
+        print("Before this can start, it needs:", *missing, sep="\n  - ", file=sys.stderr)
         return 2
     if arguments.command in ("measure", "report") and not renders:
         studies, evidence = arguments.studies or tuple(MEASURED), arguments.profile not in NOT_EVIDENCE
@@ -205,7 +209,7 @@ def tool(words: list[str]) -> int:
     try:
         os.execvp(words[0], words)
     except OSError as error:
-        print(f"{words[0]}: {error.strerror}; if it is one of our tools: make setup", file=sys.stderr)
+        print(f"{words[0]}: {error.strerror}; if it is a tool of this repository: make setup", file=sys.stderr)
         return 127
 
 

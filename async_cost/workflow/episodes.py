@@ -70,7 +70,7 @@ class Start:
                 return
             except CommandFailed as error:
                 if error.status == 0:
-                    problem = "its cell panicked, see below, or depends on variables of other cells; let it stand alone"
+                    problem = "its cell panicked (see below), or uses variables of other cells; make it stand alone"
                     raise StepFailed(f"an episode of {study} was not measured: {problem}\n{error}") from error
                 if error.status == self.refused_status or attempt == ATTEMPTS:
                     raise
@@ -104,7 +104,9 @@ class Start:
         try:
             shutil.copyfile(self.library, copy)
         except OSError as error:
-            raise StepFailed(f"{study} cannot be started: {error}; make room, then run the same command") from error
+            raise StepFailed(
+                f"{study} cannot be started: {error}; free some space, then run the same command again"
+            ) from error
         try:
             yield copy
         finally:
@@ -140,7 +142,7 @@ def reuse(kept: Path, partial: Path, study: str, env: Mapping[str, str], progres
     start_file(partial, study).unlink(missing_ok=True)  # of a process that was killed
     _start(kept, study).prepare(study, env, progress)
     if not start_file(partial, study).exists():
-        raise StepFailed(f"{study} was not proved again: see the log for what its cell says")
+        raise StepFailed(f"{study} was not proved again: the log holds what its cell printed")
     write_whole(start_file(partial, study), sealed_before.decode())
 
 
@@ -196,7 +198,7 @@ def measure(partial: Path, studies: Mapping[str, float], env: Mapping[str, str],
 def _start(partial: Path, study: str) -> Start:
     if start := Start.read(partial, study):
         return start
-    raise StepFailed(f"what measures {study} was rebuilt meanwhile, or is gone: run the same command again")
+    raise StepFailed(f"the program that measures {study} was rebuilt meanwhile, or is gone: run the same command again")
 
 
 def _turns(until: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:

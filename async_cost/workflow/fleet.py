@@ -67,19 +67,19 @@ class Fleet:
 
     def _wrong(self) -> Iterator[str]:
         if self.profile not in PROFILES:
-            yield f"profile is {self.profile!r}; write {', '.join(PROFILES)}"
+            yield f"profile is {self.profile!r}; write one of {', '.join(PROFILES)}"
         if not isinstance(self.native, bool):
             yield f"native is {self.native!r}; write true or false"
         if unknown := sorted(set(str(self.studies).split()) - MEASURED.keys()):
-            yield f'there is no study {", ".join(unknown)}; write names with blanks between them, or "": {", ".join(MEASURED)}'
+            yield f'there is no study {", ".join(unknown)}; write names separated by blanks, or "" for all: {", ".join(MEASURED)}'
         if not isinstance(self.hours, int | float) or not 0 < self.hours <= 1000:
             yield f"hours is {self.hours!r}; write a number of hours"
         if not isinstance(self.machines, dict) or not self.machines:
-            yield "machines names none; write one line for each, as in `node-a: epyc`"
+            yield "machines is empty; write one line for each, as in `node-a: epyc`"
             return
         for name, features in self.machines.items():
             if not isinstance(name, str) or not SLUG.fullmatch(name):
-                yield f"a machine is called {name!r}; use small letters, digits and hyphens"
+                yield f"a machine is called {name!r}; use lower-case letters, digits and hyphens"
             if not isinstance(features, str) or not re.fullmatch(r"[\w|&!()\[\]*.-]*", features):
                 yield f"the features of {name} are {features!r}; write them as for sbatch --constraint, in quotes"
 
@@ -145,7 +145,8 @@ def processors(fleet: Fleet) -> dict[str, int]:
         answer = PROCESSORS.search(lines[-1]) if lines and tried.returncode == 0 else None
         if answer is None:
             raise StepFailed(
-                f"{machine}: Slurm has no node for it ({features!r}): {lines[-1] if lines else 'no reason given'}"
+                f"{machine}: Slurm has no node with the features {features!r}; correct them in the configuration. "
+                f"Slurm says: {lines[-1] if lines else 'nothing'}"
             )
         found[machine] = int(answer[1])
     return found
@@ -182,7 +183,7 @@ def wait_for_earlier_jobs(deadline: float) -> None:
     while (left := jobs()) != {} and time.monotonic() < deadline:
         unanswered = unanswered + 1 if left is None else 0
         if unanswered == ASKED:
-            say_silent("This command waits until it does, or its hours are over.")
+            say_silent("This command waits until it answers, or its hours are over.")
         pending = [number for number, state in (left or {}).items() if state == "PENDING"]
         cancel(pending)
         if left and len(left) > len(pending) and not announced:
@@ -225,7 +226,7 @@ def submit(fleet: Fleet, of_machines: dict[str, int], python: str, deadline: flo
                     break
                 time.sleep(POLL_S)
             else:
-                say_silent("Jobs that it still has go on; the next `make fleet` waits for them.")
+                say_silent("Its remaining jobs go on; the next `make fleet` waits for them.")
             cancel(left or ())
 
 
@@ -234,7 +235,7 @@ def measure(fleet: Fleet, python: str) -> dict[str, str]:
     for folder in ("checkouts", "logs", "measured"):
         (WORK / folder).mkdir(parents=True, exist_ok=True)
     deadline, of_machines = time.monotonic() + fleet.hours * 3600, processors(fleet)
-    print(f"To see how far they are: tail -f {shown(log_of('*'))}", flush=True)
+    print(f"Their progress: tail -f {shown(log_of('*'))}", flush=True)
     wait_for_earlier_jobs(deadline)
     if changed := git("status", "--porcelain", "--", "notebooks", "rust-kernels", "async_cost", "Cargo.lock"):
         print(f"Note: a fleet measures the last commit, without your {len(changed.splitlines())} changed files.")

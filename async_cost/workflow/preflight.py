@@ -30,7 +30,7 @@ def obstacles(builds: bool, native: bool = False) -> Iterator[str]:
     there = (next(place for place in (folder, *folder.parents) if place.exists()) for folder in ours)
     for folder in dict.fromkeys(there):
         if not os.access(folder, os.W_OK | os.X_OK):
-            yield f"a folder that may be written to: {folder} belongs to somebody else, or is read-only"
+            yield f"write access to {folder}: it belongs to another user, or is read-only"
     done = all(step.done() for step in toolchain.steps(native))
     free, wanted = shutil.disk_usage(ROOT).free, FREE["later" if done else "native" if native else "first"]
     if free < wanted:
@@ -38,9 +38,9 @@ def obstacles(builds: bool, native: bool = False) -> Iterator[str]:
     if not builds:
         return
     if re.search(r"\s", str(ROOT)):
-        yield f"a clone in a folder without spaces: evcxr cannot load its cells from {ROOT}"
+        yield f"a clone in a path without spaces: evcxr cannot load cells from {ROOT}"
     if os.statvfs(ROOT).f_flag & getattr(os, "ST_NOEXEC", 0):  # known on Linux
-        yield f"a clone where programs may be started: {ROOT} is mounted with noexec"
+        yield f"a clone on a file system that allows programs: {ROOT} is mounted with noexec"
     if shutil.which("cc") is None:
         yield "a C compiler named cc (Debian: apt-get install gcc)"
     yield from _compiler()
@@ -52,7 +52,7 @@ def obstacles(builds: bool, native: bool = False) -> Iterator[str]:
             yield f"a repository that git can read: {last.stderr.strip()}"
     name = os.environ.get("ASYNC_COST_MACHINE", "a")
     if not SLUG.fullmatch(name):
-        yield f"another ASYNC_COST_MACHINE than {name!r}: small letters, digits and hyphens"
+        yield f"a valid ASYNC_COST_MACHINE: {name!r} is not one of lower-case letters, digits and hyphens"
 
 
 def _compiler() -> Iterator[str]:
@@ -62,11 +62,11 @@ def _compiler() -> Iterator[str]:
     # Where rustup fetches the compiler first, it says so, and does it once, not for several steps at the same time.
     version = subprocess.run(["rustc", "-V"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if version.returncode != 0:
-        yield "the compiler that rust-toolchain.toml names; rustc says above why it is not there"
+        yield "the compiler that rust-toolchain.toml names; rustc says above why it is missing"
         return
     oldest = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["rust-version"]
     if list(map(int, re.findall(r"\d+", version.stdout)[:2])) < list(map(int, oldest.split("."))):
-        yield f"Rust {oldest} or newer, as of rustup: {shutil.which('rustc')} is {version.stdout.strip()}"
+        yield f"Rust {oldest} or newer, such as from rustup: {shutil.which('rustc')} is {version.stdout.strip()}"
 
 
 def remarks(studies: Sequence[str], only: str | None, evidence: bool) -> Iterator[str]:
@@ -77,30 +77,30 @@ def remarks(studies: Sequence[str], only: str | None, evidence: bool) -> Iterato
         yield "no ruby or no mruby here: neither is measured (Debian: apt-get install ruby mruby)"
     named = tomllib.loads((ROOT / "rust-toolchain.toml").read_text(encoding="utf-8"))["toolchain"]["channel"]
     if (compiler := toolchain.rustc_version()).split()[1] != named:
-        yield f"{compiler} compiles here, not {named}, which rust-toolchain.toml names: see `rustup show`"
+        yield f"the compiler is {compiler}, not {named} as in rust-toolchain.toml: see `rustup show`"
     cores, load = os.cpu_count() or 1, os.getloadavg()[0]
     if load > 1:
-        yield f"other programs are at work (load {load:.1f}, {cores} cores): they disturb what is measured"
+        yield f"other programs are running (load {load:.1f}, {cores} cores): they disturb the measurement"
     if any(_kernel_says(str(file)) == "0" for file in Path("/sys/class/power_supply").glob("A*/online")):
         yield "this machine runs on its battery: it may slow down"
     no_randomize = int(_kernel_says("/proc/self/personality") or "0", 16) & ADDR_NO_RANDOMIZE
     if no_randomize or _kernel_says("/proc/sys/kernel/randomize_va_space") == "0":
-        yield "addresses are not randomised here (setarch -R): intervals do not cover what differs between processes"
+        yield "addresses are not randomised here (setarch -R): intervals do not cover differences between processes"
     command = ["git", "status", "--porcelain", "--untracked-files=normal", "--", ".", ":(exclude)data/runs"]
     archive = not (ROOT / ".git").exists()  # what is around it is another repository, if any
     changed = [] if archive else subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
     if changed and evidence:
-        yield f"{len(changed)} files differ from the last commit: nobody else can measure the same"
+        yield f"{len(changed)} files differ from the last commit: commit them, or others cannot measure the same"
     with (ROOT / "data" / "comparisons.csv").open(encoding="utf-8-sig", newline="") as file:
         compared = [row for row in csv.DictReader(file) if row["study"] in studies]
     connections = re.findall(r"connections=(\d+)", "\n".join(row["parameter"] for row in compared))
     needed = max(map(int, connections), default=0)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and most < needed + 200:
-        yield f"{needed} connections need as many open files: they are left out, since `ulimit -Hn` is {most}"
+        yield f"{needed} connections are left out: they need as many open files, and `ulimit -Hn` is {most}"
     known = {row[column] for row in compared for column in ("variant", "baseline_variant")}
     if only and (unknown := [name for name in map(str.strip, only.split(";")) if name not in known]):
-        yield f"{' and '.join(unknown)}: unless new, no variant of {studies[0]}; there is {'; '.join(sorted(known))}"
+        yield f"{' and '.join(unknown)}: no variant of {studies[0]} unless it is new; known are {'; '.join(sorted(known))}"
 
 
 def _kernel_says(file: str) -> str:

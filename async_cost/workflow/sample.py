@@ -20,7 +20,7 @@ from async_cost.runs import experiments
 from async_cost.runs.find import reference_run
 from async_cost.runs.run import Run
 from async_cost.workflow.execute import CellFailed
-from async_cost.workflow.publishing import OTHERS, execute, rooms_of
+from async_cost.workflow.publishing import execute, rooms_of
 from async_cost.workflow.studies import analysis
 
 FOLDER = Path("docs") / "sample"
@@ -34,7 +34,7 @@ def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
     picture, and the sentence at the head of each analysis.
     """
     origin = f"Run {words.code(run.info.run_id)}: {words.escape(provenance.headline(run.info))}."
-    numbers, notebooks = committed(), [notebook for notebook in executed if notebook.stem != OTHERS]
+    numbers = committed()
     card = latency.card(numbers) or ""
     alt = f"{latency.title(numbers)}. The numbers are in the table below."
 
@@ -42,11 +42,11 @@ def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
         light, dark = (f"{pictures}{PICTURE.stem}{theme}.svg" for theme in ("", "-dark"))
         return latency.screen(numbers, pages, sample.picture(light, dark, alt))
 
-    pages = sample.pages(notebooks, origin, publish.reading(run), screen("{}.md", "../"))
+    pages = sample.pages(executed, origin, publish.reading(run), screen("{}.md", "../"))
     readme = (repository_root() / "README.md").read_text(encoding="utf-8")
     if BEGIN not in readme or END not in readme:
         raise SystemExit(f"README.md: the lines `{BEGIN}` and `{END}` are missing")
-    questions = "\n".join(sample.questions(notebooks, f"{FOLDER}/", brief=True))
+    questions = "\n".join(sample.questions(executed, f"{FOLDER}/", brief=True))
     answer = f"{screen(f'{FOLDER}/{{}}.md', f'{PICTURE.parent}/')}\n\n{questions}"
     between = re.escape(BEGIN) + ".*" + re.escape(END)
     files = {str(FOLDER / name): text for name, text in pages.items()}
@@ -60,12 +60,12 @@ def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
 
 def main() -> None:
     run, root = reference_run(), repository_root()
-    rooms = [room for room in rooms_of(run.info) if room != OTHERS]
     try:
         with tempfile.TemporaryDirectory() as temporary:
             # What is committed is made of what is committed, wherever somebody has measured the measuring, too.
-            environ = {"ASYNC_COST_RUN": str(run.path.resolve()), "ASYNC_COST_EXPERIMENTS": experiments.committed()}
-            executed = execute(rooms, Path(temporary), environ, Path)
+            environ = {"ASYNC_COST_RUN": str(run.path.resolve()), "ASYNC_COST_COMMITTED": "1"}
+            environ["ASYNC_COST_EXPERIMENTS"] = experiments.committed()
+            executed = execute(rooms_of(run.info), Path(temporary), environ, Path)
             files = made(run, executed)
     except (CellFailed, PublishError) as error:
         sys.exit(str(error))

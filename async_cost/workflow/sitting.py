@@ -39,7 +39,7 @@ def wait(progress: Progress, then_s: float) -> float:
         waited = time.monotonic() - began
     if load >= limit:
         progress.say(
-            f"  not quiet after {waited / 60:.0f} minutes (load {load:.2f}): measured all the same, as the run says"
+            f"  not quiet after {waited / 60:.0f} minutes (load {load:.2f}): measuring all the same, and the run says so"
         )
     return waited
 
@@ -76,7 +76,7 @@ def repeated(run: Path) -> dict[str, Any]:
         profile = requested["PROFILE"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         problem = "its run.json does not say what was measured, or names a first run that is not here"
-        raise StepFailed(f"{shown(run)} has no further sittings: {problem}. {BEGIN}") from error
+        raise StepFailed(f"another sitting of {shown(run)} cannot be measured: {problem}. {BEGIN}") from error
     return {
         "profile": profile,
         "studies": tuple(requested.get("STUDIES", "").split()) or None,

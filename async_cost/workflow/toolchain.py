@@ -181,7 +181,7 @@ def _pip(python: Path, progress: Progress, *what: str) -> None:
     pip: list[str | Path] = [python, "-m", "pip", "--disable-pip-version-check"]
     listed = subprocess.run([*pip, "config", "list"], stdout=subprocess.PIPE, text=True)
     if listed.returncode != 0:
-        raise StepFailed("pip cannot read its configuration, see above")
+        raise StepFailed("pip cannot read its configuration (see above): `pip config debug` lists its files")
     env = {"PIP_CONFIG_FILE": os.devnull, **pip_sources(listed.stdout)}
     progress.command([*pip, "install", "--no-deps", "--no-compile", *what], env=env)
 
@@ -227,7 +227,7 @@ def _install_evcxr(progress: Progress) -> None:
 
 def _vendor(progress: Progress) -> None:
     if not (ROOT / "Cargo.lock").exists():
-        raise StepFailed("Cargo.lock is missing; it belongs to the repository: git checkout Cargo.lock")
+        raise StepFailed("Cargo.lock is missing; restore it: git checkout Cargo.lock")
     progress("copying the sources that Cargo.lock names")
     progress.command(["cargo", "vendor", "--locked", "--quiet", "--respect-source-config", VENDOR])
     # Builds made from other versions would be mixed with these.

@@ -17,13 +17,12 @@
 // %% [markdown]
 // # When should I box a future, and what does `async-trait` cost?
 //
-// An `async fn` is a value: all that lives across one of its awaits is a field of it, and so is every future that it
-// awaits. Values are moved, and this one may have a hundred bytes or a hundred thousand. So people box: the largest
-// futures, or all that a trait returns, or all. Here one thing at a time is changed about a call: how much lives across
-// its await and where, what the future is wrapped in, how the call is written.
+// An `async fn` returns a value: everything that lives across one of its awaits is a field of it, and so is every future
+// that it awaits. Values are moved, and this one may have a hundred bytes or a hundred thousand. So people box: the
+// largest futures, or all that a trait returns, or all. Here one thing about a call changes at a time: how much lives
+// across its await and where, what the future is wrapped in, how the call is written.
 //
-// [The other notebook](stopping.ipynb) has what waits for several things at once, and what happens to a future that is
-// dropped.
+// [The other notebook](stopping.ipynb) is about waiting for several things at once, and about futures that are dropped.
 //
 // After reading it and its analysis you can decide from what size on to box, where to keep a buffer, and which way of
 // writing an asynchronous interface you can afford.
@@ -47,7 +46,7 @@
 // :dep tracing = { version = "=0.1.44", default-features = false, features = ["std"] }
 
 // %% [markdown]
-// From here on a cell is also a piece of the crate `async-fn`; what only shows something is left out there.
+// From here on each cell is also a part of the crate `async-fn`, except cells that only show something.
 
 // %%
 use std::cell::RefCell;
@@ -68,8 +67,8 @@ use tracing::Instrument;
 // %% [markdown]
 // # The base
 //
-// A call gets a job. Whether it waits, and at which word of its buffer it looks, is told at run time, in values that
-// the compiler cannot see through: otherwise it would know of some variants that they never wait, and compile them away.
+// A call gets a job. Whether it waits, and which word of its buffer it reads, is decided at run time, by values that are
+// opaque to the compiler: otherwise it would know that some variants never wait, and compile them away.
 
 // %%
 /// What a call has to do.
@@ -127,8 +126,8 @@ fn block_on(mut future: Pin<&mut (impl Future<Output = u64> + ?Sized)>) -> Done 
 }
 
 // %% [markdown]
-// It lies in one of two places: in the frame of whoever polls it, or in a **task**. A task is what an executor makes of
-// a future that it knows nothing about: a box that is called through `dyn`, made by a function that gets the future by
+// It lies in one of two places: in the frame of the function that polls it, or in a **task**. A task is what an executor
+// makes of a future of unknown type: a box that is called through `dyn`, made by a function that takes the future by
 // value.
 
 // %%
@@ -163,8 +162,8 @@ pub fn in_task<F: Future<Output = u64> + 'static>(make: impl Fn(Job) -> F + 'sta
 // %% [markdown]
 // # Size
 //
-// What is called keeps a buffer across its await. It writes one word of it before, and reads it afterwards, so nothing
-// but its size differs.
+// The callee keeps a buffer across its await. It writes one word of it before, and reads it afterwards, so only its size
+// differs.
 
 // %%
 /// The words of a buffer, which hold nothing yet.
@@ -180,8 +179,8 @@ async fn use_word(words: &mut Words, job: Job) -> u64 {
 }
 
 // %% [markdown]
-// Where the buffer is: in the future itself, or in a box, as it comes or full of zeroes, or in a pool. `BYTES` are
-// written as `WORDS` of eight.
+// Where the buffer is: in the future itself, or in a box, uninitialised or zeroed, or in a pool. `BYTES` are written as
+// `WORDS` of eight.
 
 // %%
 /// Where a buffer comes from; it goes back there when it is dropped.
@@ -289,16 +288,16 @@ async fn calls_with_one<B: Buffer>(job: Job) -> u64 {
 }
 
 // %% [markdown]
-// How large is such a task? `harness::future_size!` tells it of any call, without making it, in any cell of yours, too.
-// What is where is best seen from two sizes of what is called.
+// How large is such a task? `harness::future_size!` gives the size of any call, without making it, in your own cells,
+// too. Two sizes of the callee show best what lies where.
 
 // %% tags=["active-ipynb"]
 // println!("inline: {} and {} bytes", future_size!(calls_inline::<Inside<8>>(ONCE)), future_size!(calls_inline::<Inside<512>>(ONCE)));
 // println!("boxed: {} and {} bytes", future_size!(calls_boxed::<Inside<8>>(ONCE)), future_size!(calls_boxed::<Inside<512>>(ONCE)));
 
 // %% [markdown]
-// And who copies it? `harness::copies_of` hands a future on, and compares where it lay when it was made with where it was
-// polled. A copy that leaves it where it was is not seen, so this is the least that it can be.
+// And how often is it copied? `harness::copies_of` passes a future on, and compares its address when it was made with
+// that when it was polled. A copy to the same address is not seen, so this is a lower bound.
 
 // %%
 /// How often a future is copied, at least, when it is spawned here, on tokio and on smol.
@@ -329,8 +328,8 @@ fn current_thread() -> tokio::runtime::Runtime {
 // %% [markdown]
 // ## The rows
 //
-// A row is a way under a key, the job, and what must come of it. A table of ways lists sizes once: ten of them, a factor
-// of two to four apart.
+// A row is a way under a key, the job, and the expected result. A table of ways lists the sizes once: ten of them, a
+// factor of two to four apart.
 
 // %%
 /// What is measured: a way, its key, its job, what must come of it, and what of the same bench it is compared with.
@@ -388,8 +387,7 @@ impl Row {
 }
 
 // %% [markdown]
-// Inline or boxed: a task that is made for the sake of one call, one that calls a thousand times, and one that could
-// call but does not.
+// Inline or boxed: a task made for one call, one that calls a thousand times, and one that could call but does not.
 
 // %%
 /// How often a task calls.
@@ -481,9 +479,9 @@ fn spawns() -> Vec<Row> {
 }
 
 // %% [markdown]
-// ## Where it is made, and in what it is wrapped
+// ## Where it is made, and what wraps it
 //
-// The same buffer of 1 KiB, or of 4 KiB, as a local, as an argument, as an argument that is handed on, and borrowed from
+// The same buffer of 1 KiB, or of 4 KiB, as a local, as an argument, as an argument that is passed on, and borrowed from
 // the caller.
 
 // %%
@@ -516,7 +514,7 @@ fn made() -> Vec<Row> {
 }
 
 // %% [markdown]
-// Wrapped in an `async` block, in a combinator, in a timeout that does not fire, in a span that nobody looks at; and two
+// Wrapped in an `async` block, in a combinator, in a timeout that does not fire, in a span without a subscriber; and two
 // of them, one after the other or joined.
 
 // %%
@@ -551,7 +549,7 @@ async fn joined_by_tokio(job: Job) -> u64 {
 }
 
 // %% [markdown]
-// The timeout needs a runtime around it, though nobody runs there.
+// The timeout needs a runtime around it, though no task runs there.
 
 // %%
 fn wrapped() -> Vec<Row> {
@@ -639,8 +637,8 @@ fn nested() -> Vec<Row> {
 // %% [markdown]
 // # The shape of a call
 //
-// The same small work, in calls that call each other: what is written differs, and how deep they are, and how often they
-// wait. Every call waits at its own gate, and changes what it hands back.
+// The same small work, in nested calls that differ in how they are written, how deep they are, and how often they wait.
+// Every call waits at its own gate, and changes the value that it returns.
 
 // %%
 /// What each call does with a value.
@@ -668,9 +666,9 @@ macro_rules! around_call {
 }
 
 // %% [markdown]
-// How deep a call is, is told by types: [`Innermost`] is one call, and each [`Around`] one more. Most shapes are functions
+// Types say how deep a call is: [`Innermost`] is one call, and each [`Around`] one more. Most shapes are functions
 // of a trait. The first is no future at all, and cannot wait: it may be inlined, or each call is a call of the machine.
-// What the language makes of an `async fn` in a trait is `-> impl Future`.
+// The language turns an `async fn` in a trait into `-> impl Future`.
 
 // %%
 /// One call.
@@ -852,7 +850,7 @@ impl<F: ByHand> Future for AroundByHand<F> {
 }
 
 // %% [markdown]
-// A box for each call by `#[async_trait]`; and that behind `dyn`, as for objects whose type is not known.
+// A box for each call by `#[async_trait]`; and the same behind `dyn`, as for objects of unknown type.
 
 // %%
 /// By the macro.
@@ -942,8 +940,8 @@ async fn recursed(depth: usize, job: Job) -> u64 {
 }
 
 // %% [markdown]
-// The base is a function of a module that calls three others and does not wait. From there one thing is changed at a
-// time: the shape, the depth, how often it waits; and, beyond that, 32 calls each of which waits.
+// The base is a function of a module that calls three others and does not wait. From there one thing changes at a time:
+// the shape, the depth, how often it waits; and, beyond that, 32 calls each of which waits.
 
 // %%
 /// Depth, and how often the innermost call and each other one wait.
@@ -1003,8 +1001,8 @@ macro_rules! closures {
 }
 
 // %% [markdown]
-// All shapes at one depth. Objects and closures have no bytes of their own, so nothing is leaked. Of closures there are at
-// most sixteen: of 32, one around the other, the compiler says that it would need a larger `recursion_limit`.
+// All shapes at one depth. Objects and closures have no bytes of their own, so nothing is leaked. Closures are nested at
+// most sixteen deep: for 32 the compiler asks for a larger `recursion_limit`.
 
 // %%
 /// Every shape at this depth, of these types and functions.
@@ -1096,8 +1094,8 @@ fn shapes() -> Vec<Row> {
 // %% [markdown]
 // # The study
 //
-// Proof first: each way does its job once, in the code that is timed, and must come to the output and the number of polls
-// that the job demands. The size of its future is noted.
+// Proof first: each way does its job once, in the code that is timed, and must produce the output and the number of
+// polls that the job demands. The size of its future is noted.
 
 // %%
 /// Every row.
@@ -1162,7 +1160,7 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # Measurement
 //
-// `quick` takes some seconds and is not evidence. For that, set the environment variable `ASYNC_COST_PROFILE` to
+// `quick` takes some seconds and is not evidence. For evidence, set the environment variable `ASYNC_COST_PROFILE` to
 // `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
@@ -1173,10 +1171,10 @@ pub fn study() -> Result<Study, UnequalWork> {
 // };
 
 // %% [markdown]
-// The [analysis](analysis.ipynb) says what came of it.
+// The [analysis](analysis.ipynb) has the results.
 //
 // # What this does not say
 //
 // Futures are polled where they lie, by a loop; a runtime adds its own. One thread, the allocator of the system, and
-// what a task touches fits into a cache. A call here does next to nothing: how much of a real one any of this is, you
-// have to divide yourself.
+// what a task touches fits into a cache. A call here does next to nothing: compare the differences with the time of your
+// own calls.

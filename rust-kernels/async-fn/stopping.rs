@@ -17,11 +17,11 @@
 // %% [markdown]
 // # What do `select!`, `join!` and a timeout add, and what happens to a future that is dropped?
 //
-// A future waits for one thing. What waits for several asks all of them, or keeps a waker for each. And what waits can be
-// stopped at any await: by a `select!` that another arm has won, by a timeout, by an abort. Then its destructors run:
-// when, and on whose thread, is up to the runtime.
+// A future waits for one thing. To wait for several, a future asks all of them, or keeps a waker for each. And a waiting
+// future can be stopped at any await: by a `select!` that another arm has won, by a timeout, by an abort. Then its
+// destructors run: when, and on whose thread, is up to the runtime.
 //
-// [The other notebook](measure.ipynb) is about a future by itself: how large it is, who copies it, how it is called.
+// [The other notebook](measure.ipynb) is about a single future: its size, its copies, how it is called.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
@@ -42,7 +42,7 @@
 // :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
 
 // %% [markdown]
-// From here on a cell is also a piece of the crate `async-fn-stopping`; what only shows something is left out there.
+// From here on each cell is also a part of the crate `async-fn-stopping`, except cells that only show something.
 
 // %%
 use std::future::{pending, poll_fn, ready};
@@ -74,8 +74,8 @@ use zero_cost_loop::{TASKS, Timed};
 // %% [markdown]
 // # Events
 //
-// So many things happen one after the other, each to one **arm**, which waits for it. An arm is a future of two words,
-// the same in all variants. The next thing happens when nobody has anything to do.
+// A number of events happen one after the other, each to one **arm**, which waits for it. An arm is a future of two
+// words, the same in all variants. The next event happens when no task has anything to do.
 
 // %%
 /// What happens to arms.
@@ -123,8 +123,8 @@ impl Future for Arm {
 }
 
 // %% [markdown]
-// One round: a future that waits for all arms, and whoever lets things happen. An arm knows what happened before the next
-// thing does. The order is that of a stride, so that it is neither the order of the arms nor its reverse.
+// One round: a future that waits for all arms, and the code that makes events happen. An arm knows of its event before
+// the next one happens. The order is that of a stride, so that it is neither the order of the arms nor its reverse.
 
 // %%
 /// A number that has no factor in common with the numbers of arms.
@@ -207,7 +207,7 @@ async fn by_join_set(arms: Vec<Arm>) -> u64 {
 // %% [markdown]
 // # What is around one future
 //
-// A timeout that does not fire, and two ways to be cancelled by nobody: `abortable`, and a `select!` with a message that
+// A timeout that does not fire, and two unused ways to be cancelled: `abortable`, and a `select!` with a message that
 // does not come.
 
 // %%
@@ -238,10 +238,10 @@ const HOUR: Duration = Duration::from_secs(3600);
 // %% [markdown]
 // ## The rows
 //
-// All of it runs in `block_on` of a tokio on the calling thread, since a `JoinSet` can run nowhere else. Each event wakes
-// that, so what a wake of `block_on` takes is in every figure, and ratios are nearer to one than without it. Arms are made anew
-// in every round. Before anything is timed, a round must end with the sum of all numbers, and each arm must know what
-// happened to it.
+// All of it runs in `block_on` of a tokio on the calling thread, since a `JoinSet` can run nowhere else. Each event
+// wakes `block_on`, so the time of that wake is in every figure, and ratios are nearer to one than without it. Arms are
+// made anew in every round. Before a round is timed, it must end with the sum of all numbers, and each arm must know of
+// its event.
 
 // %%
 /// One round: its sum.
@@ -334,7 +334,7 @@ macro_rules! by_macros {
 }
 
 // %% [markdown]
-// The table: what is around one arm, what takes any number of them, and the macros, for two and for eight.
+// The table: wrappers of one arm, ways that take any number of arms, and the macros, for two and for eight.
 
 // %%
 /// What several arms are compared with.
@@ -361,7 +361,7 @@ pub fn waitings() -> Vec<Waiting> {
 }
 
 // %% [markdown]
-// A round is proved by what it has done: the sum of all numbers, and arms that know of everything.
+// A round is proved by its result: the sum of all numbers, and arms that know of every event.
 
 // %%
 impl Waiting {
@@ -391,7 +391,7 @@ impl Waiting {
 }
 
 // %% [markdown]
-// How often is an arm asked, of eight?
+// How often is each of eight arms asked?
 
 // %% tags=["active-ipynb"]
 // for waiting in waitings().iter().filter(|waiting| waiting.arms == 8) {
@@ -399,16 +399,16 @@ impl Waiting {
 // }
 
 // %% [markdown]
-// Whoever keeps a waker for each arm asks it at most twice: to leave the waker there, and when that was called. Whoever
-// asks all that are left does it at every event, so the number grows with the square of the arms. A `select!` that is not
-// biased begins anywhere: it is another number each time, and none is shown.
+// With a waker for each arm, an arm is asked at most twice: to leave the waker there, and after that was called.
+// Without, all remaining arms are asked at every event, so the number grows with the square of the arms. A `select!`
+// that is not biased begins at a random arm: its number differs each time, so none is shown.
 //
 // # Who runs the destructor?
 //
-// A task has a witness, whose destructor notes when it runs, and on which thread. It is stopped in one of five states,
-// which differ in who knows of the task. A new one is known to a queue alone. One that waits for a message has left a waker
-// with the sender; one that waits for a timer, or for a socket, has left it with its runtime, and has to be taken out there.
-// One that holds a permit keeps others from going on for as long as it is not dropped.
+// A task has a witness, whose destructor notes when it runs, and on which thread. The task is stopped in one of five
+// states, which differ in who knows of it. A new one is known only to a queue. One that waits for a message has left a
+// waker with the sender; one that waits for a timer, or for a socket, has left it with its runtime, and has to be taken
+// out there. One that holds a permit blocks others until it is dropped.
 
 // %%
 /// Tells of its destructor.
@@ -473,7 +473,7 @@ async fn in_state(state: State, begun: Begun, witness: Witness, wait: impl Async
 }
 
 // %% [markdown]
-// Runtimes differ in how a task is stopped. What some lack is not here: no task of [the frontier](../ladder/frontier.ipynb)
+// Runtimes differ in how a task is stopped. Two are left out: no task of [the frontier](../ladder/frontier.ipynb)
 // or of [ours](../runtimes/executor.ipynb) can be stopped by itself, so they end with their executor.
 
 // %%
@@ -522,8 +522,8 @@ pub trait Stops: Sized {
 }
 
 // %% [markdown]
-// tokio has two runtimes, and says by a method how a task is aborted. One that watches sockets asks the system for them
-// at each turn, so only tasks that wait for one get such a runtime.
+// tokio has two runtimes, and a method that aborts a task. A runtime that watches sockets asks the system for them at
+// each turn, so only tasks that wait for one get such a runtime.
 
 // %%
 /// What is expected of a reactor.
@@ -616,8 +616,8 @@ impl Stops for Smol {
 }
 
 // %% [markdown]
-// nio's timers and sockets stay with their thread, so its task is pinned. It knows TCP alone, which a socket here is not;
-// but to its reactor all are alike.
+// nio's timers and sockets stay with their thread, so its task is pinned. It supports only TCP, and the sockets here are
+// not TCP; but to its reactor all sockets are alike.
 
 // %%
 /// nio.
@@ -672,8 +672,8 @@ impl Stops for Ours {
 }
 
 // %% [markdown]
-// Now a task is stopped, and who drops it is one of four: the caller, before the call returns; the caller, when it lets
-// tasks run again; another thread; or nobody, as long as the runtime is there.
+// Now a task is stopped. It is dropped by the caller, before the call returns; by the caller, when it lets tasks run
+// again; by another thread; or not at all, as long as the runtime exists.
 
 // %%
 /// Who runs the destructor.
@@ -702,7 +702,7 @@ impl Who {
 }
 
 // %% [markdown]
-// What hangs must end, too.
+// A trial that hangs must end, too.
 
 // %%
 /// How long anything here may take before it counts as hanging.
@@ -715,8 +715,8 @@ fn patience(stop: Stop) -> Duration {
 }
 
 // %% [markdown]
-// A task is given what it may leave behind: a permit, and a socket. Whoever gave them can see later whether they came back:
-// how many permits there are, and whether the other end of the socket is told that nothing more will come.
+// A task is given two things that it may leave behind: a permit, and a socket. The test can see later whether they came
+// back: by the number of permits, and by whether the other end of the socket is told that nothing more will come.
 
 // %%
 /// A task that is about to be stopped, and what tells of its end.
@@ -751,7 +751,7 @@ fn sockets() -> (UnixStream, UnixStream) {
 }
 
 // %% [markdown]
-// A task is stopped once it is known to wait. Whose thread its destructor ran on, the witness has noted.
+// A task is stopped once it is known to wait. The witness has noted on which thread its destructor ran.
 
 // %%
 /// Starts a task, and waits until it waits.
@@ -788,7 +788,7 @@ fn of_thread(dropped: Dropped) -> Who {
 }
 
 // %% [markdown]
-// What is left behind is counted, too: a permit that nobody has, a socket that nobody closes.
+// What is left behind is counted, too: a permit that was not returned, a socket that was not closed.
 
 // %%
 /// Who dropped a task of this state that was stopped like this, and what is left afterwards. None where it cannot be
@@ -824,7 +824,7 @@ pub fn who<R: Stops>(state: State, stop: Stop) -> Option<(Who, usize)> {
 }
 
 // %% [markdown]
-// The frontier has no handles. What is dropped is the executor, with its task in it. It has no timers either: a task that
+// The frontier has no handles. So the executor is dropped, with its task in it. It has no timers either: a task that
 // waits for one waits for ever.
 
 // %%
@@ -854,8 +854,7 @@ fn end_frontier(state: State) -> Ended {
 }
 
 // %% [markdown]
-// And without a runtime's help: a future that is dropped where it lies, one that loses in a `select!`, one around which a
-// timeout fires.
+// And without a runtime's help: a future that is dropped in place, one that loses in a `select!`, one whose timeout fires.
 
 // %%
 /// Drops a future in this state.
@@ -886,8 +885,8 @@ fn drop_future(stop: Stop, state: State) -> Ended {
 }
 
 // %% [markdown]
-// In how many of the states, and what is left afterwards: this is counted of every runtime, and must be what was found
-// when this was written, before any of it is timed.
+// In how many of the states, and what is left afterwards: this is counted for every runtime, and must be as it was when
+// this was written, before anything is timed.
 
 // %%
 /// What of a state may be left behind.
@@ -933,7 +932,7 @@ pub fn table_in_place(states: &[State]) -> Counts {
 }
 
 // %% [markdown]
-// What each was seen to do, in short. A task whose handle is dropped runs on, which is why nobody drops it.
+// The results, in short. A task whose handle is dropped runs on, so nothing drops it.
 
 // %%
 /// Under these names.
@@ -964,7 +963,7 @@ pub fn expected(name: &str, states: &[State]) -> Counts {
 }
 
 // %% [markdown]
-// And what they do here, each counted in a process of its own.
+// And the results here, each counted in a process of its own.
 
 // %% tags=["active-ipynb"]
 // for (name, table) in [
@@ -979,14 +978,14 @@ pub fn expected(name: &str, states: &[State]) -> Counts {
 // }
 
 // %% [markdown]
-// Only a drop in place is over when the call returns, in every state: `otherwise` does not occur. After an abort somebody
-// else has to come by first, a worker, or the caller when it runs tasks again, and until then permit and socket are taken.
-// What is left in the end belongs to tasks that run on, and to those that outlive nio's runtime.
+// Only a drop in place is over when the call returns, in every state: `otherwise` does not occur. After an abort a
+// worker has to get to the task first, or the caller when it runs tasks again, and until then permit and socket are
+// taken. Those that are never returned belong to tasks that run on, and to those that outlive nio's runtime.
 //
 // # How long until it has run?
 //
-// From the call that stops a task to the clock that its destructor reads. Starting the task, and waiting until it waits,
-// is not timed. A task of tokio's current_thread is dropped when the runtime runs again, so that is part of its time.
+// From the call that stops a task to the clock that its destructor reads. Starting the task, and getting it to wait, is
+// not timed. A task of tokio's current_thread is dropped when the runtime runs again, so that is part of its time.
 
 // %%
 /// Drops so many tasks one after the other, and adds up how long their destructors took to come.
@@ -1123,7 +1122,7 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # Measurement
 //
-// `quick` takes some seconds and is not evidence. For that, set the environment variable `ASYNC_COST_PROFILE` to
+// `quick` takes some seconds and is not evidence. For evidence, set the environment variable `ASYNC_COST_PROFILE` to
 // `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
@@ -1134,10 +1133,10 @@ pub fn study() -> Result<Study, UnequalWork> {
 // };
 
 // %% [markdown]
-// The [analysis](analysis.ipynb) says what came of it.
+// The [analysis](analysis.ipynb) has the results.
 //
 // # What this does not say
 //
-// An arm is as small as a future can be, and things happen one at a time; what waits for arms that are ready together may
-// be another. Nothing waits for a socket when it is stopped. A destructor that has to wait itself, such as one that sends
-// a last message, cannot be written as one.
+// An arm is as small as a future can be, and events happen one at a time; with arms that are ready together, another way
+// may be best. Nothing waits for a socket when it is stopped. A destructor that has to wait itself, such as one that
+// sends a last message, cannot be written as one.

@@ -22,18 +22,18 @@
 // event loop, rebuilt from its source, with the choices that one might make otherwise as type parameters. The loop
 // resumes *slots*; what is in a slot is up to [the executors](executors.ipynb): a future, or a fiber.
 //
-// When you have read it you know what an event loop consists of, and have seen what its parts cost on your machine.
+// After reading it you know what an event loop consists of, and what its parts cost on your machine.
 //
 // The library has words of its own. We keep them where they name something that is counted:
 //
 // | word | meaning |
 // |---|---|
-// | run queue | who runs next; its *immediate track* is first in, first out, its *deferred track* holds timers |
+// | run queue | what runs next; its *immediate track* is first in, first out, its *deferred track* holds timers |
 // | cart | an entry in the run queue |
 // | pass | processing the run queue once |
 // | turn | one round of the loop: it asks the operating system if need be, or makes a pass |
 // | evaluation | the handle of a call, by which its result can be awaited |
-// | slot | our word: the number by which the loop knows whom to resume; slot 0, the *root*, is the program itself |
+// | slot | our word: the number by which the loop knows what to resume; slot 0, the *root*, is the program itself |
 //
 // ## Compile cells as for a benchmark
 //
@@ -83,7 +83,7 @@ use slab::Slab;
 // %% [markdown]
 // # A probe
 //
-// Before anything is timed we want to know that it does what the original does. Its source says how often each style
+// Before anything is timed, its work must be that of the original. Its source says how often each style
 // changes from one flow of execution to another, reads the clock, makes an entry in the run queue, and so on. All of
 // our code takes a probe as a type parameter: one that does nothing, for timing, and one that counts.
 
@@ -703,9 +703,9 @@ pub trait Wakers: Sized + 'static {
 }
 
 // %% [markdown]
-// **None.** As in the original: who waits leaves the number of its slot. Futures are polled with a waker that
+// **None.** As in the original: a waiting future leaves the number of its slot. Futures are polled with a waker that
 // does nothing. This has a price of another kind: combinators that make wakers of their own,
-// such as `join!`, do not work, and no other thread can ever wake anybody.
+// such as `join!`, do not work, and no other thread can ever wake a slot.
 
 // %%
 /// No wakers: who waits leaves its slot, and is queued at most once until it is polled.
@@ -782,7 +782,7 @@ struct Arrived {
 
 // %% [markdown]
 // To wake is to append, and to end the sleep if there is one. The flag `asleep` and the queue change under one mutex,
-// so either the loop sees the slot before it sleeps, or whoever wakes it sees that it sleeps.
+// so either the loop sees the slot before it sleeps, or the waking thread sees that it sleeps.
 
 // %%
 impl Inbox {
@@ -884,7 +884,7 @@ pub struct ArcWakers {
 }
 
 // %% [markdown]
-// Who waits leaves a clone of the waker that it was polled with.
+// A waiting future leaves a clone of the waker that it was polled with.
 
 // %%
 impl Wakers for ArcWakers {
@@ -1136,11 +1136,12 @@ type QueueOf<D> = <<D as Design>::Timers as Timers>::Queue<WaiterOf<D>>;
 // 3. If there was nothing to wait for, make a *pass*: take the whole immediate track, append what is due of the
 //    deferred one, and resume each in turn.
 //
-// The loop only runs while somebody waits.
+// The loop only runs while some slot waits.
 //
-// First, who waits for which descriptor? An entry for each registered object says who waits for it, and whether it was
-// reported since. Entries are used again, and the operating system may report what was forgotten a moment ago. So the
-// key that it is given is the number of the entry and a generation.
+// First, which slot waits for which descriptor? An entry for each registered
+// object says which slot waits for it, and whether it was reported since. Entries are used again, and the operating
+// system may report what was forgotten a moment ago. So the key that it is given is the number of the entry and a
+// generation.
 
 // %%
 /// A registered object.
@@ -1212,7 +1213,7 @@ pub struct EventLoop<D: Design> {
 }
 
 // %% [markdown]
-// A new loop has one slot, the root's. Whoever is polled learns where it is.
+// A new loop has one slot, the root's. A polled future can ask for its slot.
 
 // %%
 impl<D: Design> EventLoop<D> {
@@ -1307,7 +1308,7 @@ impl<D: Design> EventLoop<D> {
 }
 
 // %% [markdown]
-// The root is resumed like everyone else, and when that happens the loop is *left*, in the middle of the pass.
+// The root is resumed like every other slot, and when that happens the loop is *left*, in the middle of the pass.
 // The rest of the pass goes on when the root waits again. That is how the original does it, and several of the
 // figures depend on it.
 
@@ -1498,8 +1499,8 @@ pub async fn yield_now() {
 // # Waiting for a descriptor
 //
 // `await_readable` and `await_writable` of the original are **`await_ready`** here. It registers the descriptor,
-// suspends, and deregisters when it ends: because the descriptor is ready, because the time is over, or because
-// somebody dropped it. No data is read. One at a time can wait for an object.
+// suspends, and deregisters when it ends: because the descriptor is ready, because the time is over, or because it was
+// dropped. No data is read. One at a time can wait for an object.
 //
 // The other choice registers once and keeps the registration; then each wait only arms it.
 
@@ -1591,7 +1592,7 @@ impl<D: Design, S: AsFd> Future for Readiness<'_, D, S> {
 }
 
 // %% [markdown]
-// A wait that is dropped leaves nobody to be woken. One with a registration that is kept arms it first.
+// A wait that is dropped leaves no slot to be woken. One with a registration that is kept arms it first.
 
 // %%
 impl<D: Design, S: AsFd> Drop for Readiness<'_, D, S> {
@@ -1646,7 +1647,7 @@ impl<D: Design> EventLoop<D> {
 // %% [markdown]
 // # Among others that wait
 //
-// What a wait costs may depend on how many others wait, who are never woken. Ten thousand descriptors are more than
+// What a wait costs may depend on how many others wait that are never woken. Ten thousand descriptors are more than
 // many systems allow at first.
 
 // %%
@@ -1694,7 +1695,7 @@ pub fn idle_descriptors<D: Design>(
 // %% [markdown]
 // # A glance
 //
-// The root waits, and nobody else: for a time that has come, for its turn, and for a descriptor that is ready. Choose
+// Only the root waits: for a time that has come, for its turn, and for a descriptor that is ready. Choose
 // other designs, or write a timer queue of your own, and run the cell again.
 
 // %%

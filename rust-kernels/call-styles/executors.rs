@@ -17,7 +17,7 @@
 // %% [markdown]
 // # Two executors on one loop: futures in slots, and fibers
 //
-// [The event loop](event-loop.ipynb) resumes slots, which are numbers. This notebook says who lives there. First
+// [The event loop](event-loop.ipynb) resumes slots, which are numbers. This notebook puts something into them. First
 // futures: each call polls one at once, and if it waits, it moves into a slot. Then the same a second time with
 // fibers, as in the program that this study follows: stacks of their own that can be left and entered again.
 //
@@ -68,11 +68,10 @@ use pin_project_lite::pin_project;
 // %% [markdown]
 // # Evaluations
 //
-// An **evaluation** is what you hold of a call that is not over: its result, once there is one, and whoever waits
-// for it. Here it is one reference-counted cell. It can be awaited, or cancelled, or dropped, which lets the call
-// run on.
+// An **evaluation** is what you hold of a call that is not over: its result, once there is one, and the waiter for it.
+// Here it is one reference-counted cell. It can be awaited, or cancelled, or dropped, which lets the call run on.
 //
-// A result that nobody takes is dropped, and nobody learns that it panics. It may hold the evaluation of another call,
+// A result that is not taken is dropped, and a panic of that drop is lost. It may hold the evaluation of another call,
 // and so on: such a chain is dropped link by link, for the stack has an end.
 
 // %%
@@ -194,7 +193,7 @@ impl<T: 'static, D: Design> Drop for Evaluation<T, D> {
 }
 
 // %% [markdown]
-// Whoever calls holds the other reference, and lets go of it only when the evaluation is concluded: by a result, or,
+// The caller's side holds the other reference, and drops it only when the evaluation is concluded: by a result, or,
 // however the call comes to its end, without one. In the original its place is a one-element array, called the *bucket*.
 
 // %%
@@ -223,8 +222,7 @@ impl<T: 'static, D: Design> Drop for Bucket<T, D> {
 // - **`call_nonblock`** begins the callee at once. If it does not wait you get the result. If it does, what is left
 //   stays in a slot, and you get its evaluation, made now.
 // - **`call`** is the same, and waits for the evaluation.
-// - **`call_detached`** makes an evaluation and puts the callee into the run queue. Nothing begins before
-//   somebody waits.
+// - **`call_detached`** makes an evaluation and puts the callee into the run queue. Nothing begins before the program waits.
 // - **`call_and_forget`** only puts it into the run queue.
 //
 // When is the evaluation made? `call_detached` needs it before the call begins: **eagerly**. `call_nonblock` needs it
@@ -423,7 +421,7 @@ impl<F: Future + 'static, D: Design> Future for Called<F, D> {
 // ## Slots
 //
 // A future is taken out of its slot while it is polled, and the slot's waker and memory with it. So whatever it
-// does meanwhile, call others, cancel them or itself, finds a table that nobody borrows.
+// does meanwhile, call others, cancel them or itself, finds a table that is not borrowed.
 
 // %%
 /// A future of any type.
@@ -456,8 +454,8 @@ pub struct Futures<D: Design, B: Boxes = Reused> {
 }
 
 // %% [markdown]
-// What a poll throws, and the destructor of a future that is done, reaches whoever runs the loop. What is dropped on
-// the way, or because nobody wants it, is shielded: nobody learns of it.
+// What a poll throws, and the destructor of a future that is done, reaches the code that runs the loop. Values dropped
+// on the way, or because they are not wanted, are shielded: their panics are lost.
 
 // %%
 /// Held while code runs that may panic. That drops it, and must not meet a panic of its destructor on its way.
@@ -576,7 +574,7 @@ impl<D: Design, B: Boxes> Futures<D, B> {
 }
 
 // %% [markdown]
-// A call can be cancelled by anybody who has its evaluation, the callee included.
+// A call can be cancelled by all code that has its evaluation, the callee included.
 
 // %%
 impl<D: Design, B: Boxes> Futures<D, B> {
@@ -735,10 +733,9 @@ pub fn one_call<C>(executor: impl CallStyles<C>, callee: impl Fn() -> C) -> impl
 // %% [markdown]
 // # Fibers
 //
-// The same loop once more, and in the slots there are fibers, from the `corosensei` crate: stacks of their own, left
-// and entered by exchanging registers. A procedure is then a plain function. It may wait anywhere, at any
-// depth, and nobody has to write `async`. Nobody needs a waker either, so who waits is resumed directly, as in the
-// original.
+// The same loop once more, and in the slots there are fibers, from the `corosensei` crate: stacks of their own, left and
+// entered by exchanging registers. A procedure is then a plain function. It may wait anywhere, at any depth, and no
+// function is `async`. No wakers are needed either, so a waiting fiber is resumed directly, as in the original.
 //
 // A fiber is entered with something to do, or to go on. It is left because it waits, or because its procedure has
 // concluded, and then it is ready for the next one.

@@ -17,10 +17,10 @@
 // %% [markdown]
 // # What does it cost to call something that may wait?
 //
-// Some code asks a cache, and once in a hundred calls the cache asks the disk. Do you call it like any
-// function and wait for it? Start it, and take what it has if it has it already? Put it into a queue and look
-// later? Or start it and forget it? Each of these is a *call style*, and each does other work: when the callee
-// does not wait, which is the common case, and when it does.
+// Some code asks a cache, and once in a hundred calls the cache asks the disk. Do you call it like any function and wait
+// for it? Start it, and take the result if it is there already? Put it into a queue and look later? Or start it and
+// forget it? Each of these is a *call style*, and their work differs: when the callee does not wait, which is the common
+// case, and when it does.
 //
 // In 2017 the author of *Concurrently*, a Ruby library, asked this for its four styles and published what he found with
 // a table of advice. His concurrent procedures run in **fibers**, stacks of their own that can be left and entered
@@ -28,17 +28,16 @@
 // loop](event-loop.ipynb) is rebuilt in Rust, with [two executors](executors.ipynb) on it: one for futures in the place
 // of fibers, one for real fibers. This notebook measures both against the executors that people use.
 //
-// When you have read it you can decide which style to use where, and what a fiber, a boxed future and an
+// After reading it you can decide which style to use where, and what a fiber, a boxed future and an
 // inline future cost for each call.
 //
-// This is no race between Ruby and Rust. The published figures are there for their ratios: does the *shape* of
-// the advice survive when all of its parts are made anew?
+// This is no race between Ruby and Rust. The published figures are here for their ratios: does the *pattern* of the
+// advice hold when all of its parts are rebuilt?
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
 //
-// These settings give cells the profile of `cargo bench`. The harness looks, and refuses to measure without
-// them.
+// These settings give cells the profile of `cargo bench`. Without them, the harness refuses to measure.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -125,7 +124,7 @@ async fn yielding<P: Probe>(waits: usize, argument: u64) -> u64 {
 }
 
 // %% [markdown]
-// The pipes of the benches on readiness hold one byte each, which nobody reads, or nothing.
+// The pipes of the benches on readiness hold one byte each, which is never read, or nothing.
 
 // %%
 /// A pipe of which nobody reads.
@@ -333,8 +332,8 @@ fn batch<C>(on: &impl CallStyles<C, Output = u64>, callee: impl Fn(u64) -> C, lo
 }
 
 // %% [markdown]
-// On our loop: futures in slots, and a future that is not put into a slot. That one stays on the stack of the root, and
-// only `call` can be had so.
+// On our loop: futures in slots, and a future that is not put into a slot. That one stays on the stack of the root,
+// which works for `call` alone.
 
 // %%
 /// All styles, futures on a loop of design `D`, in boxes of kind `B`.
@@ -493,17 +492,17 @@ pub fn root_waits<D: Design>(load: Load, repeat: Repeat<'_>) {
 // %% [markdown]
 // # The same on other executors
 //
-// Nobody needs our loop in order to call something. The same four styles can be had from tokio on one thread, from
-// smol's executor, and from the `LocalPool` of the futures crate, in the way in which their users would write them.
+// Other executors can call something, too. The same four styles exist on tokio on one thread, on smol's executor, and on
+// the `LocalPool` of the futures crate, as their users would write them.
 //
-// - `call` is a spawn that is awaited at once; and, since nobody would write that where an `.await` does, the same
-//   without a task: `tokio + await` and so on.
+// - `call` is a spawn that is awaited at once; and, since an `.await` is simpler where it suffices, the same without a
+//   task: `tokio + await` and so on.
 // - `call_nonblock` boxes the future and polls it once in place. If it is pending, the box is spawned.
 // - `call_detached` is a spawn; `call_and_forget` one whose handle is dropped.
 //
-// Two things are different and have to be said. These executors begin nothing at once: what is spawned is
-// polled when the caller waits. And their timers cannot stand in for `wait(0)`; tokio's, for instance, has
-// ticks of a millisecond. So here everybody *yields*, and our loop and the fibers do so, too.
+// Two things differ. These executors start nothing at once: a spawned task is polled when the caller waits. And their
+// timers cannot stand in for `wait(0)`; tokio's, for instance, has ticks of a millisecond. So here all callees *yield*,
+// on our loop and on the fibers, too.
 
 // %%
 /// Another executor.
@@ -542,7 +541,7 @@ async fn await_each<F: Future<Output = u64>>(make: impl Fn(u64) -> F, arguments:
 }
 
 // %% [markdown]
-// The batch again, for those who have no evaluations but handles.
+// The batch again, for executors that have handles in place of evaluations.
 
 // %%
 /// One iteration on another executor.
@@ -674,7 +673,7 @@ impl OtherExecutor for Smol {
 }
 
 // %% [markdown]
-// The pool runs until it is empty, and has another way to spawn what nobody waits for.
+// The pool runs until it is empty, and has another way to spawn tasks without a handle.
 
 // %%
 /// The local pool of the futures crate.
@@ -718,9 +717,9 @@ impl OtherExecutor for Pool {
 //
 // And what does a call that may wait cost at best? [The frontier](../ladder/frontier.ipynb) is an
 // executor of our own with real wakers. Its tasks are all of one type and live by value in slots
-// that were allocated once. We take it from there as it is.
+// that were allocated once. It is used as it is.
 //
-// On it, `call` is nothing but an `.await`: the callee becomes a part of the caller. `call_nonblock` polls it in
+// On it, `call` is just an `.await`: the callee becomes a part of the caller. `call_nonblock` polls it in
 // place; a future that lives there by value cannot be left waiting in a task, so there is no waiting
 // `call_nonblock`. `call_detached` spawns, and the result arrives in a cell that the caller has provided.
 
@@ -1314,7 +1313,7 @@ pub fn prove(subject: &Subject, limit: Duration) -> Result<BTreeMap<String, u64>
 // %% [markdown]
 // # The study
 //
-// Differences of less than 2 % do not matter: nobody chooses a style for them. Each family of subjects is a group with
+// Differences of less than 2 % do not matter in the choice of a style. Each family of subjects is a group with
 // a control: the translated design, measured a second time.
 
 // %%
@@ -1332,7 +1331,7 @@ fn group(subject: &Subject) -> &'static str {
 const CONTROLLED: [&str; 4] = [INVOCATIONS[0].0, WAIT, READINESS[0].0, CALLS[1].1];
 
 // %% [markdown]
-// What is compared with what? First each variant with the translated design, in the same bench under the same load.
+// First, each variant is compared with the translated design, in the same bench under the same load.
 // Fibers differ from it in their wakers, too, so they are also compared with the design that has none.
 
 // %%
@@ -1505,7 +1504,7 @@ fn comparisons(subjects: &[Subject]) -> Vec<Compared> {
 // ended meanwhile, which proves the timed work; the time is the processor time of that process.
 //
 // Two things are not as in the document. Its procedures are empty, and these add their argument to that sum. Its library
-// asks libev on Ruby and `poll` on mruby, each through a gem; what both interpreters have without one is `IO.select`.
+// asks libev on Ruby and `poll` on mruby, each through a gem; without a gem, both interpreters have `IO.select`.
 
 // %%
 /// An interpreter that runs the benches of the document.
@@ -1562,7 +1561,7 @@ impl Interpreter {
 }
 
 // %% [markdown]
-// What the exchange of lines takes is taken off: an order of no iterations comes before each other one.
+// The time of the exchange itself is subtracted: before each order, one of no iterations is timed.
 
 // %%
 /// The sum that an iteration adds.
@@ -1713,9 +1712,9 @@ pub fn study() -> Study {
 // %% [markdown]
 // # Measurement
 //
-// Rounds follow one another; each runs everything above in an order drawn by lot, each trial in a process of its own.
+// Rounds follow one another; each runs everything above in random order, each trial in a process of its own.
 //
-// `quick` takes less than half a minute and shows that everything works; it is not evidence. For that, set the
+// `quick` takes less than half a minute and shows that everything works; it is not evidence. For evidence, set the
 // environment variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
@@ -1737,12 +1736,11 @@ pub fn study() -> Study {
 //   and the reason why batches of one and of a thousand are measured, too.
 // - A descriptor that is ready all the time measures what it costs to register, to ask and to deregister. Waiting
 //   for a peer costs what the peer takes.
-// - Fibers are measured with their stacks in the cache. What they take of memory, a stack each, is in no figure of
-//   time.
+// - Fibers are measured with their stacks in the cache. Their memory, a stack each, is in no figure of time.
 // - Other executors yield where ours has a timer, so only `wait=yield` compares them.
 //
 // # What next
 //
-// - Give the procedures something to do, and see from which size on the style stops mattering.
+// - Give the procedures some work, and see from which size on the style stops mattering.
 // - `cargo bench -p call-styles --bench counts` counts the allocations and instructions of all of it; divide by
 //   `units`.

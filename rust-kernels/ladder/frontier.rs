@@ -17,13 +17,13 @@
 // %% [markdown]
 // # How close can async come to a loop written by hand?
 //
-// [The first notebook of zero-cost](../zero-cost/measure.ipynb) compares its async servers with the best loop that I
-// could write. Must the distance be what it is? Here we go for the limit: plain `async fn`s, with real `Waker`s and a
-// sound executor, as close to the best loop of that notebook as I can bring them.
+// [The first notebook of zero-cost](../zero-cost/measure.ipynb) compares its async servers with the best loop that we
+// could write. How small can the distance be? Here are plain `async fn`s, with real `Waker`s and a sound executor, as
+// close to the best loop of that notebook as we can bring them.
 //
-// What comes out is a library in one notebook: it bears panics, wakes from other threads, foreign wakers and selfish
-// tasks, and runs on real sockets as well. Below it lies [the ladder](measure.ipynb), which goes from here down to what
-// most people would write, one decision at a time, and measures each.
+// The result is a library in one notebook: it withstands panics, wakes from other threads, foreign wakers and tasks that
+// wake themselves all the time, and runs on real sockets as well. Below it lies [the ladder](measure.ipynb), which goes
+// from here down to what most people would write, one decision at a time, and measures each.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
@@ -77,7 +77,7 @@ use zero_cost_loop::{
 };
 
 // %% [markdown]
-// Where threads meet, being right for years of running is no proof. So whatever several threads can touch comes
+// Where threads meet, years of running without an error prove nothing. So whatever several threads can touch comes
 // from the crate `sync`, which can turn it over to [loom](https://docs.rs/loom): a stand-in for these types that runs
 // a test once for every order in which its threads could meet, and every value that an atomic could show.
 // `tests/loom.rs` does that to the executor below, as it stands here.
@@ -91,20 +91,21 @@ use sync::plain_thread::{Thread, current, park};
 // %% [markdown]
 // # The frontier
 //
-// What does `async` need that the loop has not? Somebody must remember which task waits for which object,
-// somebody must find the task again, and a `Waker` must be able to reach both from anywhere. The trick is to
-// pay for "from anywhere" only when somebody comes from anywhere.
+// What does `async` need that the loop does not have? The reactor must remember which task waits for which object, the
+// executor must find the task again, and a `Waker` must be able to reach both from any thread. The trick is to pay for
+// "from any thread" only when a wake comes from another thread.
 //
 // ## A block for everything that wakers touch
 //
-// A `Waker` may be cloned, kept for years and used on any thread. The usual answer is to count clones, and
-// counting is what we want to avoid: this load binds 768 wakers per run. But what *is* a waker's message?
-// "Poll task 17 of that executor". If the executor's flags live at an address that is a multiple of 1024,
-// then address plus 17 says it all: one word, nothing to count, so cloning and dropping do nothing.
+// A `Waker` may be cloned, kept for years and used on any thread. The usual answer is to count clones, and counting is
+// what we want to avoid: this load binds 768 wakers per run. But what *is* a waker's message? "Poll task 17 of that
+// executor". If the executor's flags live at an address that is a multiple of 1024, then address plus 17 says it all:
+// one word, nothing to count, so cloning and dropping do nothing.
 //
-// For that, the flags must outlive every waker, and since we do not count, we cannot know when the last one
-// has gone. So a block of flags is never freed. It goes into a pool when its executor goes, and the next
-// executor takes it out again. A program leaks as many blocks of 1 KiB as it has executors *at the same time*.
+// For that, the flags must outlive every waker, and
+// without a count, the end of the last one is unknown. So a block of flags is never freed. It goes into a pool when its
+// executor goes, and the next executor takes it out again. A program leaks as many blocks of 1 KiB as it has executors
+// *at the same time*.
 
 // %%
 /// Words of 64 flags; a power of two, so that a masked index needs no check.
@@ -272,10 +273,10 @@ impl Block {
 }
 
 // %% [markdown]
-// And now the waker itself. It is small because everything was prepared: `clone` and `drop` have nothing to
-// do. A wake asks whose thread this is, once, and takes the short way or the long way. A wake for a task that
-// has finished flags a vacant slot, which the executor will pass over, or its next tenant, who is then polled
-// once too often: every future must bear that.
+// And now the waker itself. It is small because everything was prepared: `clone` and `drop` have nothing to do. A wake
+// asks which thread this is, once, and takes the short way or the long way. A wake for a task that has finished flags a
+// vacant slot, which the executor will pass over, or its next tenant, which is then polled once too often: every future
+// must allow that.
 
 // %%
 /// The functions of the frontier's wakers.
@@ -381,7 +382,7 @@ impl Drop for OwnedBlock {
 }
 
 // %% [markdown]
-// ## Code that is not ours
+// ## Foreign code
 //
 // Futures, their destructors and foreign wakers may panic, and a second panic on the way of a first one would end the
 // whole process. So whatever is dropped on that way is shielded, each for itself.
@@ -405,8 +406,8 @@ impl<Action: FnMut()> Drop for OnDrop<Action> {
 // %% [markdown]
 // ## Memory that is known by its address
 //
-// Below, wakers, events and lists refer to tasks and objects by their addresses. A `Box` would not do for what they
-// refer to: who moves a box promises that nobody else knows its content.
+// Below, wakers, events and lists refer to tasks and objects by their addresses. They cannot refer into a `Box`: moving
+// a box asserts that no other pointer to its content exists.
 
 // %%
 /// A box whose content is shared by address while the box is moved.
@@ -498,7 +499,7 @@ impl<T> Drop for Table<T> {
 }
 
 // %% [markdown]
-// ## What is known of a task
+// ## The state of a task
 //
 // Besides its future a task is a waker, a number, and how far it has come. The context of a poll refers to the
 // waker *in this very place*, which is how the reactor will recognise it.
@@ -527,7 +528,7 @@ struct Task {
 }
 
 // %% [markdown]
-// ## What it asks of an operating system
+// ## What the executor needs from an operating system
 //
 // Three things: to watch objects, to wait until one of them is ready, and a way to end that wait from another thread.
 // The fake system of this notebook is one, `epoll` further down another.
@@ -637,7 +638,7 @@ unsafe impl Object<()> for Infallible {
 
 // %% [markdown]
 // The fake system never waits itself: when nothing is ready, it is as if there were no objects. Its poller takes any
-// key, so nobody else may have it.
+// key, so no other object may have it.
 
 // %%
 /// The fake system of the first notebook.
@@ -750,8 +751,8 @@ impl From<Full> for io::Error {
 }
 
 // %% [markdown]
-// The word of an object says who waits for it. Three small numbers have a meaning of their own; every other word is the
-// address of a task.
+// The word of an object says which task waits for it. Three small numbers have a meaning of their own; every other word
+// is the address of a task.
 
 // %%
 /// The word of an object for which nobody waits: an operation may be tried.
@@ -801,7 +802,7 @@ pub struct Reactor<Y: System, P> {
 }
 
 // %% [markdown]
-// An entry begins with nobody who waits.
+// An entry begins without a waiting task.
 
 // %%
 impl<Y: System, P> Entry<Y, P> {
@@ -951,8 +952,8 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
 // waiting task per object is enough, and the last one to ask is the right one.
 //
 // An operation may be given up, as `select!` does with a read when it is time for a heartbeat. The word of its object
-// still says that its task waits. So a new operation does not believe the word: it is tried, whoever waits. Only one that
-// has waited itself knows it, and is not tried again before its object's next event.
+// still says that its task waits. So a new operation ignores the word and is tried. Only an operation that has waited
+// itself is not tried again before its object's next event.
 
 // %%
 impl<Y: System, P: Probe> Entry<Y, P> {
@@ -1632,19 +1633,19 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Drop for Executor<'_, Y, F, P, 
 }
 
 // %% [markdown]
-// ## Who is next?
+// ## Which task is next?
 //
 // The loop by hand has no queue: it walks the events. So does this one. An event whose task is known is followed by
 // that task's poll at once. When the events of one poll are through, the new tasks come, which have a list. Flags are
 // for everyone else: tasks woken by other tasks, and by other threads.
 //
 // A limit keeps tasks that forever wake themselves, or spawn, from locking out the objects: after so many polls the
-// reactor has its turn, whoever is still awake. New tasks and woken ones have each their own, so that endless new ones
-// do not lock out those that were woken.
+// reactor has its turn, even if tasks are still awake. New tasks and woken ones have each their own, so that endless new
+// ones do not lock out those that were woken.
 
 // %% [markdown]
-// First what happens when there is nobody: the reactor polls. The same place looks for wakes from other threads. If
-// there is nobody to poll the system may wait, until an object is ready or another thread wakes one of our tasks.
+// First what happens when no task is left: the reactor polls. The same place looks for wakes from other threads. If
+// there is no task to poll, the system may wait, until an object is ready or another thread wakes one of our tasks.
 
 // %%
 impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
@@ -1705,7 +1706,7 @@ fn wake_foreign<Y: System, P>(entry: &Entry<Y, P>) {
 }
 
 // %% [markdown]
-// And this is the choice itself, for every poll of every task. Who was woken may have finished since, or be new.
+// And this is the choice itself, for every poll of every task. A woken task may have finished since, or be new.
 
 // %%
 /// Whose turn it is.
@@ -1835,7 +1836,7 @@ impl<R: Future> Drop for Root<R> {
 }
 
 // %% [markdown]
-// A panic also leaves events that nobody has seen to, and the system does not report them again. They go back to the
+// A panic also leaves unhandled events, and the system does not report them again. They go back to the
 // reactor, all of them: an event that is seen twice makes a task try what would block.
 
 // %%
@@ -2015,8 +2016,8 @@ pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat: Repeat<'_>
 //
 // The same executor serves sockets when `epoll` takes the place of the fake system. Sockets are registered once and
 // *edge-triggered*: the kernel says when something has changed. That is enough, for an operation is tried before it
-// waits. A wake from another thread ends the wait by an `eventfd`, which is one more file to watch; nobody needs to
-// read it, since each write to it is a change.
+// waits. A wake from another thread ends the wait by an `eventfd`, which is one more file to watch; it need not be read,
+// since each write to it is a change.
 
 // %%
 /// Linux's `epoll`, for non-blocking streams of one type.
@@ -2124,8 +2125,8 @@ unsafe impl<S: AsFd, T: AsFd> Object<Epoll<S>> for T {
 }
 
 // %% [markdown]
-// What is read from a socket into a buffer that it does not fill has left nothing behind. The next read would
-// block, and is not tried: a request on a connection that stays open takes one read and one write.
+// A read that does not fill its buffer has emptied the socket. The next read would block, and is not tried: a request on
+// a connection that stays open takes one read and one write.
 
 // %%
 /// What came of a call that does not block.

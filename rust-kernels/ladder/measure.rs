@@ -17,14 +17,14 @@
 // %% [markdown]
 // # Which part of async costs what?
 //
-// [The first notebook of zero-cost](../zero-cost/measure.ipynb) compares bundles: its `box` differs from its `nonbox`
-// in five things at once. [The frontier](frontier.ipynb) is one end of what is possible: plain `async fn`s, as close to
-// the loop written by hand as I can bring them. The other end is what most people would write: a boxed future per task,
-// an `Arc` waker per task, a queue behind a mutex. Between the two lie more than a dozen decisions, and each is a step
+// [The first notebook of zero-cost](../zero-cost/measure.ipynb) compares bundles: its `box` differs from its `nonbox` in
+// five things at once. [The frontier](frontier.ipynb) is one end of what is possible: plain `async fn`s, as close to the
+// loop written by hand as we can bring them. The other end is what most people would write: a boxed future per task, an
+// `Arc` waker per task, a queue behind a mutex. Between the two lie more than a dozen decisions, each of which is a step
 // of this notebook. A step changes exactly one thing, so the difference between neighbours is the price of that thing.
 //
 // After reading it and its analysis you can decide which habits of your own executor, or of the runtime you use, are
-// worth changing, and which are noise.
+// worth changing, and which make no difference.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
@@ -76,12 +76,12 @@ use zero_cost_loop::{
 };
 
 // %% [markdown]
-// ## What no server can do without
+// ## The work of the fake system
 //
-// Part of what the loop does happens inside the fake system, in every server alike, so a ratio to the loop is also
-// about the fake. To tell the two apart we need the fake alone: the same operations on as many live connections, in an
-// order that is known beforehand, so that nothing has to find out whose turn it is. That is not a server; what a
-// variant takes beyond it is.
+// Part of what the loop does happens inside the fake system, in every server alike, so a ratio to the loop is also about
+// the fake. To tell the two apart we need the fake alone: the same operations on as many live connections, in an order
+// that is known beforehand, so that nothing has to find out which connection is next. That is not a server; the extra
+// time of a variant is the server's.
 
 // %%
 /// The world without a server: the operations of the pipeline.
@@ -202,11 +202,11 @@ pub fn frontier_by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat: Re
 // %% [markdown]
 // ## Without wakers
 //
-// What does it cost that a waker may wake any task, from anywhere? Here is a runtime that has none. Each stream belongs
-// for good to the task that was spawned with it, and its events lead straight to that task, as those of the loop lead
+// What does it cost that a waker may wake any task, from anywhere? Here is a runtime without wakers. Each stream belongs
+// permanently to the task that was spawned with it, and its events lead straight to that task, as those of the loop lead
 // to its connection. Nothing is noted when a task waits, nothing is compared, and nothing is looked up. The servers are
-// the same `async fn`s, but they can wait for nothing else: not for another task, a timer, or two streams at once. What
-// the frontier takes beyond this is what wakers take.
+// the same `async fn`s, but they can wait for nothing else: not for another task, a timer, or two streams at once. The
+// extra time of the frontier is the cost of wakers.
 //
 // A slot holds a stream and its task.
 
@@ -353,7 +353,7 @@ impl<F: Future<Output = ()>, P: Probe> EventExecutor<'_, F, P> {
 }
 
 // %% [markdown]
-// An operation that would block is pending, and that is all. The server is the frontier's.
+// An operation that would block is pending, and nothing else happens. The server is the frontier's.
 
 // %%
 /// A stream that belongs to its task.
@@ -408,9 +408,9 @@ pub fn without_wakers<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat: Repe
 // ## Out of line
 //
 // Nothing in the text of a server says whether the compiler inlines the poll of a request into the loop of the executor.
-// In the frontier it does, as there is one place that polls them. A second server of the same type in the same program,
-// or a second place that polls, and it is a function of its own: with registers to save, arguments in memory and a jump
-// through a table. What is that worth? The same server once more, whose request is kept out of line.
+// In the frontier it does, as there is one place that polls them. With a second server of the same type in the same
+// program, or a second place that polls, it is a function of its own, with registers to save, arguments in memory and a
+// jump through a table. What does that cost? Here is the same server, with the request kept out of line.
 
 // %%
 /// A future whose poll is a function of its own.
@@ -448,8 +448,8 @@ pub fn frontier_out_of_line<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat
 // than going round. No task in this load wakes itself, so the search need not be fair.)
 //
 // The queue is the frontier's own for wakes from elsewhere: bitmaps of one or several blocks, and a limit on how many
-// woken tasks are polled before the reactor is. So this step has the price of a general queue in an executor that was
-// made to do without. What a bare bitmap costs shows in the runtime of the rungs below.
+// woken tasks are polled before the reactor is. So this step is the price of a general queue in an executor that was
+// made to do without one. The price of a bare bitmap shows in the runtime of the rungs below.
 
 // %%
 /// The world of the frontier with a ready queue.
@@ -503,7 +503,7 @@ pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat: Rep
 }
 
 // %% [markdown]
-// What do these switches, and wakers, do to the time of a request?
+// How do these switches, and wakers, change the time of a request?
 
 // %% tags=["active-ipynb", "glance"]
 // zero_cost_loop::glance(Load { syscalls: false, steps: 0 }, &[
@@ -519,9 +519,9 @@ pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat: Rep
 // %% [markdown]
 // ## The buffer
 //
-// A future is as large as what it keeps across an `await`, and that includes the buffer. Two questions hide
-// in "avoid large futures": is it the size, or the zeroing? A buffer of 16 KiB of which only the
-// first 128 bytes are initialised answers it: the future is as large, the zeroing as small.
+// A future is as large as what it keeps across an `await`, and that includes the buffer. Two questions hide in "avoid
+// large futures": is it the size, or the zeroing? A buffer of 16 KiB of which only the first 128 bytes are initialised
+// answers that: the future is large, the zeroing small.
 
 // %%
 /// The buffer of the published variants called `large+…`.
@@ -560,15 +560,15 @@ fn size_and_zeroing<B: Buffer>() -> &'static str {
 // ## Everything else: one runtime, one switch per factor
 //
 // The other factors reach deep into reactor and executor, so they get a runtime of their own, generic over a
-// **rung**: a type that says for each factor which way it is. A factor that changes types is an associated
+// **rung**: a type that sets each factor. A factor that changes types is an associated
 // type, one that only changes a branch is a constant. And each rung can be asked for its switches as plain
 // data, so that a test can verify that neighbours on the ladder differ in exactly one.
 //
 // Changing the runtime is a step of its own, at which all other switches stay where the frontier has them. The frontier
 // is a library that one could use: it withstands panics, wakes from other threads, foreign wakers and tasks that wake
 // themselves all the time. The runtime of the rungs trusts its two tasks and leaves all that out, but it keeps more
-// state for each object, because some rung needs it. What the two differ in, for better or worse, is in that one step,
-// and in none below it.
+// state for each object, because some rung needs it. All differences between the two are in that one step, and in none
+// below it.
 
 // %%
 /// All factors; what a rung, or a variant above it, has chosen for each.
@@ -615,7 +615,7 @@ impl Switches {
 }
 
 // %% [markdown]
-// ### Factor: who may look inside
+// ### Factor: how state is guarded
 //
 // The published reactor and task table sit in a `RefCell` each. If no two borrows can overlap, the check can be left
 // out; state that threads share needs a lock. We compare the first two.
@@ -757,7 +757,7 @@ impl<C: Cells, T> Table<T> for Indices<C, T> {
 }
 
 // %% [markdown]
-// By reference, nothing is looked up, and nothing is checked: who has a key has a row.
+// By reference, nothing is looked up, and nothing is checked: a key is a row.
 
 // %%
 /// Rows that never move, so that their addresses are their keys.
@@ -951,10 +951,10 @@ impl Storage for InBox {
 }
 
 // %% [markdown]
-// Behind `dyn` we look at three ways to fill the box. The executor may be given the future and box it; the
-// caller may box it, which ought to cost the same and is a check on everything else; and the future may be built in the
-// box, which few do, but which saves copying a large future. (Since Rust 1.87 `Box::write` does it without `unsafe`;
-// whether the copy goes away is up to the optimiser in either way.)
+// Behind `dyn` we look at three ways to fill the box. The executor may be given the future and box it; the caller may
+// box it, which should cost the same and so checks everything else; and the future may be built in the box, which few
+// programs do, but which saves copying a large future. (Since Rust 1.87 `Box::write` does it without `unsafe`; whether
+// the copy disappears is up to the optimiser either way.)
 
 // %%
 /// A boxed future of any type.
@@ -1244,7 +1244,7 @@ trait Pointer: 'static {
 }
 
 // %% [markdown]
-// From these four answers follows the table of functions.
+// These four answers give the table of functions.
 
 // %%
 /// The functions of wakers of the kind `K` for the queue `Q`.
@@ -1991,10 +1991,10 @@ fn rung<R: Rung, D: OpensDoors>(load: Load, repeat: Repeat<'_>) {
 // %% [markdown]
 // ## The rungs
 //
-// Now the ladder can be read as a table: one line per rung, one column per factor. Each line of the first
-// block differs from the line above in one place. Below it are branches: the same factor turned at another
-// rung, or turned another way. They answer the questions of the published program one by one. Is it the
-// box or the `dyn`? Who boxes? Is it the size or the zeroing? Which check?
+// Now the ladder can be read as a table: one line per rung, one column per factor. Each line of the first block differs
+// from the line above in one place. Below it are branches: the same factor changed at another rung, or in another way.
+// They answer the questions of the published program one by one. Is it the box or the `dyn`? Who boxes? Is it the size
+// or the zeroing? Which check?
 
 // %%
 /// The queues and wakers of the table, in short.
@@ -2156,7 +2156,7 @@ pub fn timed<R: Rung>() -> World {
 // # All variants
 //
 // A variant has a name, the variant that it is built on and what it changes there, its switches, and its code: once
-// timed, once counting. What it changes is said in a few words, which the analysis repeats.
+// timed, once counting. The change is described in a few words, which the analysis repeats.
 
 // %%
 /// One way to serve.
@@ -2457,9 +2457,8 @@ fn measured() -> Vec<Measured> {
 }
 
 // %% [markdown]
-// What is compared with what? Every variant with the loop, and with the variant that it is built on. A few pairs more
-// do not lie on the ladder: what a `dyn` adds to a box, what a box costs that a future is built in, and how a counter
-// compares with a check.
+// Every variant is compared with the loop, and with the variant that it is built on. A few more pairs are not on the
+// ladder: what a `dyn` adds to a box, what a box costs if the future is built in it, and a counter against a check.
 
 // %%
 /// Further pairs, under the published load: the first, what it is compared with, and what changes.
@@ -2522,8 +2521,8 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # Measurement
 //
-// Everything so far was preparation; this is the run. In the quick profile it takes some minutes and is good for a
-// first look. What the figures mean is for the analysis to say.
+// Everything so far was preparation; this is the run. In the quick profile it takes some minutes and is good for a first
+// look. The analysis says what the figures mean.
 
 // %% tags=["active-ipynb"]
 // {
@@ -2535,10 +2534,10 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # What limits the frontier
 //
-// Where does what the frontier needs beyond the loop go? Read the ladder's first steps again, with the machine code of
+// Why does the frontier need more than the loop? Read the ladder's first steps again, with the machine code of
 // both side by side. What the loop does not have is this, for each request:
 //
-// - **Who waits.** An operation looks whether somebody waits for its object already. When it has to wait, it compares
+// - **Who waits.** An operation looks whether a task waits for its object already. When it has to wait, it compares
 //   the waker with that of the task that waited there before, and notes the task. An event takes the note off.
 // - **Is it still there.** A waker may outlive its task, and an object may be waited for by a task that has finished
 //   since. So an event also looks how far the task has come; and there are two kinds of task, the root and those of the
@@ -2559,10 +2558,10 @@ pub fn study() -> Result<Study, UnequalWork> {
 // How the difference divides between separation and keyword, and what of it wakers take, is computed by the analysis, in
 // instructions and in time, which need not agree.
 //
-// Some other ways were tried and not kept. To poll a new task while it is spawned, as the loop does, takes a second
-// place that polls, and then the compiler inlines the server into neither. To wait for readiness and then try, instead
-// of waiting for the outcome, keeps no slice across the wait, but makes it anew each time. Without jump tables,
-// comparisons take the place of the jump.
+// Some other ways were tried and not kept. Polling a new task while it is spawned, as the loop does, needs a second
+// place that polls, and then the compiler inlines the server into neither. Waiting for readiness and then trying,
+// instead of waiting for the outcome, keeps no slice across the wait, but makes a new one each time. Without jump
+// tables, comparisons take the place of the jump.
 //
 // # From here
 //
@@ -2570,5 +2569,4 @@ pub fn study() -> Result<Study, UnequalWork> {
 //   lenses. Instructions see no difference between `Rc` and `Arc`, and clearing 16 KiB with one string
 //   instruction counts once per byte; time sees both.
 // - Small differences are code layout; the analysis says which are that small. Do not rely on them.
-// - Add a rung: one line in a table of rungs, one in `branches`. The tests will tell you whether it changes
-//   one thing.
+// - Add a rung: one line in a table of rungs, one in `branches`. The tests tell you whether it changes one thing.

@@ -17,10 +17,10 @@
 // %% [markdown]
 // # An executor with threads, to be read in one sitting
 //
-// Two runtimes are compared in the [next notebook](measure.ipynb), and they differ in everything at once: how
-// tasks are laid out, who gets a new one, who is woken for it, and on which thread the caller of `block_on`
-// waits. If you want to know which of these decisions a microsecond comes from, you need a third runtime in
-// which you can change one of them and leave the rest.
+// Two runtimes are compared in the [next notebook](measure.ipynb), and they differ in everything at once: how tasks are
+// laid out, which worker gets a new one, which one is woken for it, and on which thread the caller of `block_on` waits.
+// If you want to know which of these decisions a microsecond comes from, you need a third runtime in which you can
+// change one of them and leave the rest.
 //
 // Here it is: a work-stealing executor on the deques of crossbeam, with join handles,
 // timers, a pool for blocking calls and a shutdown that drops every task exactly once. At the end four of its
@@ -30,13 +30,12 @@
 // itself, the *LIFO slot* a task that is run next, the *injector* the queue of tasks from outside; to *park* is to put
 // a thread to sleep. The *root* is the future given to `block_on`. A task's *home* is where it was spawned.
 //
-// When you have read it you can decide which of them your own runtime, or your use of one, should care about.
+// After reading it you can decide which of them matter to your own runtime, or to your use of one.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
 //
-// These settings give cells the profile of `cargo bench`. The harness looks, and refuses to measure without
-// them.
+// These settings give cells the profile of `cargo bench`. Without them, the harness refuses to measure.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -130,7 +129,7 @@ struct Entries {
 }
 
 // %% [markdown]
-// A waker need not be ours: one that panics is the trouble of whoever waits with it, and of nobody else.
+// A waker may be foreign code: if it panics, that affects only the future that waits with it.
 
 // %%
 /// Wakes whoever it is, and whatever that does.
@@ -146,7 +145,7 @@ fn let_go(waker: Option<Waker>) {
 }
 
 // %% [markdown]
-// Whoever fires timers wakes tasks, which may set and drop timers; so nothing is woken or dropped under the lock. Most
+// Firing timers wakes tasks, which may set and drop timers; so nothing is woken or dropped under the lock. Most
 // workers have no timers most of the time, and find that out without a lock.
 
 // %%
@@ -219,7 +218,7 @@ impl Timers {
 }
 
 // %% [markdown]
-// **Threads for calls that block**: a queue, and who is busy with it. The rest of it follows when there are tasks.
+// **Threads for calls that block**: a queue, and the threads that are busy with it. The rest follows when there are tasks.
 
 // %%
 /// Threads for calls that block.
@@ -257,10 +256,10 @@ impl<T> Default for Blocking<T> {
 // A task is one allocation: a header that every part of the executor can read, and behind it the future, which
 // only its own code knows. When the future is done, its output takes its place.
 //
-// One number says how the task stands. *Scheduled* means that it lies in a queue, or that somebody is about to put
-// it there. *Running* means that somebody polls it. While either is set, a wake has no more to do than to set
-// *scheduled*. The rest of the number counts references: one for the executor until the task is done, one for the
-// join handle, one for each waker.
+// One number says how the task stands. *Scheduled* means that it lies in a queue, or that a thread is about to put it
+// there. *Running* means that a thread polls it. While either is set, a wake has no more to do than to set *scheduled*.
+// The rest of the number counts references: one for the executor until the task is done, one for the join handle, one
+// for each waker.
 
 // %%
 /// In a queue, or on the way into one.
@@ -313,16 +312,16 @@ impl fmt::Debug for JoinError {
 // %% [markdown]
 // # Workers and their cores
 //
-// A worker's belongings are its deque, its LIFO slot and a few numbers: its *core*. Whoever has a core of the worker is
-// the worker. That need not always be the same thread, and this is the first decision that differs from both runtimes
-// that we shall compare.
+// A worker's belongings are its deque, its LIFO slot and a few numbers: its *core*. The thread that has a core of the
+// worker is the worker. That need not always be the same thread, and this is the first decision that differs from both
+// runtimes that we shall compare.
 //
 // nio moves the future given to `block_on` to a worker, and puts the calling thread to sleep: two threads have to be
-// woken for each call. tokio polls it where it is, on a thread that belongs to no worker: what it spawns goes
-// through the shared queue, and a worker has to be woken for it. Here **the caller takes the place of a worker that
-// rests**. Its future spawns into a deque of that worker, and runs these tasks itself while it waits. Nobody needs to
-// be woken for anything. When it is done, or has nothing left to run, it gives the place back. If nobody rests, the
-// caller asks: a worker that is busy lets it have its place after the task that it runs.
+// woken for each call. tokio polls it where it is, on a thread that belongs to no worker: what it spawns goes through
+// the shared queue, and a worker has to be woken for it. Here **the caller takes the place of a worker that rests**. Its
+// future spawns into a deque of that worker, and runs these tasks itself while it waits. No other thread needs to be
+// woken. When it is done, or has nothing left to run, it gives the place back. If no worker rests, the caller asks: a
+// worker that is busy lets it have its place after the task that it runs.
 //
 // What if that future blocks its thread, on a channel say, until one of its tasks has run? tokio's may do so, and so may
 // this one. So each worker has a second core, for a caller in its place: if that caller does not get on, the worker's own
@@ -535,7 +534,7 @@ impl Core {
 }
 
 // %% [markdown]
-// ## Whom to call, and when
+// ## Which worker to call, and when
 //
 // Waking costs the waker a system call, and the woken thread a pass through the scheduler. So:
 //
@@ -543,7 +542,7 @@ impl Core {
 // - At most one worker looks for work on behalf of a call. When it finds some, and there is more, it calls the next.
 // - No more workers are awake than there are processors. (tokio and nio wake up to all of them.)
 //
-// All three reckon with polls that end soon. For those that do not there is somebody who watches, below.
+// All three rely on polls that end soon. For those that do not, a thread watches, below.
 //
 // Nothing may be lost over that: [`idle`](../../rust-kernels/idle/idle.rs) says why nothing is, on one page, and our
 // thread pools sleep by the same rules. It knows only numbers. Here are the workers.
@@ -597,7 +596,7 @@ impl Pool {
 }
 
 // %% [markdown]
-// A place is taken by whoever has work for it, and given up by whoever has none.
+// A place is taken by a thread that has work for it, and given up by one that has none.
 
 // %%
 impl Pool {
@@ -656,14 +655,14 @@ impl Pool {
 // ## Which task is next
 //
 // A task that is **woken** by another goes to the LIFO slot: whatever the two exchange is still in the cache. That is
-// tokio's invention, and so is the limit: after three from the slot the deque has its turn. A task that is
-// **spawned** goes to the back of the deque, unlike in tokio. Two tasks that spawn their successors for ever would
-// otherwise keep everybody else waiting for three polls out of four.
+// tokio's invention, and so is the limit: after three from the slot the deque has its turn. A task that is **spawned**
+// goes to the back of the deque, unlike in tokio. Two tasks that spawn their successors for ever would otherwise keep
+// all other tasks waiting for three polls out of four.
 //
 // The injector holds what comes from outside. tokio looks there after some number of tasks, which it chooses so that
 // it happens every 200 µs or so; nio has no such queue and gives each outside task to a worker at once. Here the
 // worker looks after every task whether there is anything, which costs two loads, and takes its share to the
-// *back* of its deque. Nobody overtakes, and nobody waits.
+// *back* of its deque. No task overtakes another one, and none is left waiting.
 
 // %%
 /// Tasks from the LIFO slot, before it is the others' turn.
@@ -1038,7 +1037,7 @@ impl<F: Future> TaskCell<F> {
 }
 
 // %% [markdown]
-// The other three functions move or drop what is there. A null pointer stands for an output that nobody wants.
+// The other three functions move or drop what is there. A null pointer stands for an output that is not wanted.
 
 // %%
 impl<F: Future> TaskCell<F> {
@@ -1118,7 +1117,7 @@ impl<T> Future for JoinHandle<T> {
 }
 
 // %% [markdown]
-// The protocol between the handle and whoever ends the task is in one function.
+// The protocol between the handle and the thread that ends the task is in one function.
 
 // %%
 impl Header {
@@ -1431,7 +1430,7 @@ impl Pool {
 }
 
 // %% [markdown]
-// ## Whoever does not get on
+// ## Polls that take long
 //
 // A poll may take long: a root that receives from a channel, a task that waits for a lock. Three things must not wait
 // with it: the task in its LIFO slot, which nobody else looks at; its timers; and whoever is not awake because this
@@ -2213,9 +2212,9 @@ impl Pool {
 // }
 
 // %% [markdown]
-// # What four decisions are worth
+// # What do four decisions cost or save?
 //
-// Now that everything is in our hands, one decision at a time can be undone:
+// One decision at a time can be undone:
 //
 // - `not seated` (`takes_core: false`): the caller of `block_on` polls its future where it is, as in tokio, and takes no core.
 // - `no LIFO slot`: a task that is woken goes to the back of the deque.
@@ -2492,7 +2491,7 @@ pub fn study() -> Study {
 // %% [markdown]
 // # Measurement
 //
-// `quick` takes less than half a minute and is not evidence; for that, set `ASYNC_COST_PROFILE` to `standard` or
+// `quick` takes less than half a minute and is not evidence; for evidence, set `ASYNC_COST_PROFILE` to `standard` or
 // `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
@@ -2515,6 +2514,6 @@ pub fn study() -> Study {
 // - While the tasks of all workers block, no other task runs: no thread is left. (tokio's and nio's do the same.)
 // - `block_on` within a task of the same runtime runs other tasks on top of that one. One that waits for it hangs.
 //   (tokio refuses the call.)
-// - A timer is seen to by whoever is in the worker's place. Between two polls that take long, it may come as late.
+// - Timers are fired by the thread in the worker's place. If its polls take long, they fire that much later.
 // - Handles that are dropped with an output are dropped after it, not within: a chain of them needs no stack. The chains
 //   that a future of your own makes of boxes need theirs.

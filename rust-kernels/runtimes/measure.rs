@@ -22,19 +22,18 @@
 // sending a request and receiving a reply. Figures like these decide which runtime a project picks. Should they?
 //
 // A micro-benchmark of a runtime measures at least four things at once: how fast queues and tasks are, what the
-// runtime's *policy* is (who gets a new task, how often the shared queue is looked at), how much its `block_on`
-// differs from the other's `block_on`, and what waking a thread costs on the operating system at hand. Only the
-// first is what one reads into such a table.
+// runtime's *policy* is (who gets a new task, how often the shared queue is looked at), how much its `block_on` differs
+// from the other's `block_on`, and what waking a thread costs on the operating system at hand. Readers take such a table
+// for the first alone.
 //
 // This notebook repeats all of it, plus the one table that was announced and left out, with three more runtimes: smol,
 // where it makes sense async-std, and [our own executor](executor.ipynb). Then it adds the controls that take the four
-// apart. When you have read it, you can decide which of the figures concern your program.
+// apart. After reading it you can decide which of the figures concern your program.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
 //
-// These settings give cells the profile of `cargo bench`. The harness looks, and refuses to measure without
-// them.
+// These settings give cells the profile of `cargo bench`. Without them, the harness refuses to measure.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -81,8 +80,8 @@ use tokio::sync::{Notify, Semaphore};
 //
 // Equal work is proven by counts. The suites note what happens, under the name that it has in the data: `spawns` and
 // `ends` of tasks, `yields`, `calls` on threads for blocking calls, messages `sent` and `received`, `works` of
-// receivers, permits `acquired`, operations on `timers`, and sleeps that ended too `early`. When they are timed, a note
-// is a look at a flag that never changes.
+// receivers, permits `acquired`, operations on `timers`, and sleeps that ended too `early`. During timing, a note only
+// reads a flag that never changes.
 
 // %%
 /// Whether anything is counted in this process, and what was.
@@ -220,7 +219,7 @@ impl Load {
 }
 
 // %% [markdown]
-// The trait says what a suite may ask for. The runtimes differ in what they make of it, most of all in `block_on`.
+// The trait says what a suite may ask for. The runtimes implement it differently, most of all `block_on`.
 
 // %%
 /// The output of a task.
@@ -278,7 +277,7 @@ impl<T, E: Debug, H: Future<Output = Result<T, E>> + Unpin> Future for Unwrapped
 
 // %% [markdown]
 // Timers are the one thing whose type the trait cannot name: nio's stay with their thread, the others may move. So the
-// tasks that use them are generic over who makes them, and each runtime starts them in its own way.
+// tasks that use them are generic over the maker of timers, and each runtime starts them in its own way.
 
 // %%
 /// Makes timers.
@@ -460,7 +459,7 @@ impl Runtime for Nio {
 //
 // The caller of `block_on` takes over the place of a worker that rests. So the root runs on the calling thread, as in
 // tokio, *and* on a worker, as in nio.
-// [What it does not do](executor.ipynb) beside tokio may be part of its times: no sockets, no abort, no ids of tasks, no
+// [What it lacks](executor.ipynb) compared with tokio may be part of its times: no sockets, no abort, no ids of tasks, no
 // budget, no metrics.
 
 // %%
@@ -508,7 +507,7 @@ impl Runtime for Ours {
 // %% [markdown]
 // ## smol
 //
-// smol is an executor without threads: who wants any, lets them run it. These here do nothing else. `smol::block_on`
+// smol is an executor without threads of its own: any thread can run it. The threads here do nothing else. `smol::block_on`
 // polls the root on the calling thread, and nothing but the root.
 //
 // It has no timeout of its own; this one is made as its documentation shows.
@@ -668,7 +667,7 @@ fn roots<F: Task<()>>(
 }
 
 // %% [markdown]
-// In other suites nobody calls `block_on`: the last task reports to the outside thread, which waits for that.
+// In other suites `block_on` is not called: the last task reports to the outside thread, which waits for that.
 
 // %%
 /// Tasks that have not ended yet, of the iteration that runs.
@@ -726,7 +725,7 @@ async fn spawn_and_join<R: Runtime, F: Task<()>>(n: usize, task: impl Fn() -> F)
 }
 
 // %% [markdown]
-// After each kind of suite you can have a glance at one of them, on the three runtimes that this is about.
+// After each kind of suite there is a glance at one of them, on tokio, nio and our executor.
 
 // %%
 /// How long one trial may take before it counts as hanging: far longer than any of them takes.
@@ -977,8 +976,8 @@ pub fn spawn_and_yield<R: Runtime>(runtime: &'static R, load: Load) -> Iteration
 // ## Channels
 //
 // Those of the futures crate, and broadcast, watch, `Notify` and `Semaphore` of tokio: the same on all runtimes. In
-// broadcast and watch, *n* receivers do some work for each of 100 messages, and whoever is the last of a round calls
-// the sender.
+// broadcast and watch, *n* receivers do some work for each of 100 messages, and the last receiver of a round calls the
+// sender.
 
 // %%
 /// Rounds of a broadcast or of a watch, in one iteration.
@@ -1057,7 +1056,7 @@ fn watch<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 }
 
 // %% [markdown]
-// `request_reply`: somebody asks, a task answers, 1000 times in turn.
+// `request_reply`: one side asks, a task answers, 1000 times in turn.
 
 // %%
 /// `sync_mpsc_oneshot`.
@@ -1304,7 +1303,7 @@ pub fn spawn_from<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 // %% [markdown]
 // ## What we add: three programs
 //
-// Whoever writes a runtime knows its benchmarks. So here are three programs that are in none of these suites, chosen
+// Authors of a runtime know its benchmarks. So here are three programs that are in none of these suites, chosen
 // before any of them was measured: messages through a line of tasks, a tree of tasks that wait for their halves, and
 // tasks that keep a lock while others run. The root is a task, and there are as many workers as processors, on every
 // runtime.
@@ -1740,7 +1739,7 @@ fn other_controls(published: &[Row]) -> Vec<Row> {
 }
 
 // %% [markdown]
-// Last come the programs that are in no document.
+// Finally the programs that are in no document.
 
 // %%
 #[inline]
@@ -1770,9 +1769,9 @@ pub fn rows() -> Vec<Row> {
 // %% [markdown]
 // # Proof of equal work
 //
-// Two iterations of each row on each runtime, in a process of its own. What is counted when an iteration returns must
-// be what the suite says, exactly. A runtime that loses a task never returns; it is killed after a while, and the error
-// says whose it was.
+// Two iterations of each row on each runtime, in a process of its own. What is counted when an iteration returns must be
+// what the suite says, exactly. A runtime that loses a task never returns; it is killed after a while, and the error
+// names the runtime.
 
 // %%
 /// Proves one row on one runtime.
@@ -1811,12 +1810,12 @@ pub fn prove(row: &Row, variant: &str, start: Start, limit: Duration) -> Result<
 // # The study
 //
 // Each suite is a group with a control of its own: one of its rows on tokio, measured a second time under another name.
-// On one worker differences of 5 % count. Several threads on a machine that others use as well meet by chance, and how
-// many of them are found asleep differs from round to round; there it is 10 %. A trial is one sample, because more
-// rounds tell more than more samples.
+// On one worker differences of 5 % count. On a shared machine several threads meet by chance, and how many of them are
+// asleep differs from round to round; there it is 10 %. A trial is one sample, because more rounds say more than more
+// samples.
 //
-// Processor time and voluntary context switches are taken in addition to wall time. A runtime that wins by letting a
-// worker spin shows there.
+// Processor time and voluntary context switches are taken in addition to wall time. They show a runtime that wins by
+// letting a worker spin.
 
 // %%
 /// Half-width of what counts as equal in a suite.
@@ -1847,10 +1846,9 @@ const CONTROLS: [(&str, &str); 14] = [
 ];
 
 // %% [markdown]
-// What is compared with what? Every runtime with tokio in each of its rows; and our executor with nio, too, for the
-// better of those two is not the same everywhere. A setting that only one runtime has is compared with its default, and
-// the two tables of one suite with each other. Last comes nio compared with a tokio that looks at its shared queue
-// after every task.
+// Every runtime is compared with tokio in each of its rows; our executor also with nio, since the better of those two is
+// not the same everywhere. A setting that only one runtime has is compared with its default, and the two tables of one
+// suite with each other. Last comes nio compared with a tokio that looks at its shared queue after every task.
 
 // %%
 /// What is compared in addition to every runtime with tokio: the first, what it is compared with, and what changes.
@@ -1914,8 +1912,7 @@ pub fn study() -> Study {
 }
 
 // %% [markdown]
-// For those who read this as a crate, the proofs as a test are in a file of their own, with runtimes that are broken on
-// purpose.
+// In the crate, the proofs are also a test in a file of its own, with runtimes that are broken on purpose.
 //
 // # A glance
 //
@@ -1930,9 +1927,9 @@ pub fn study() -> Study {
 // %% [markdown]
 // # Measurement
 //
-// Rounds follow one another; each runs everything above in an order drawn by lot, each trial in a process of its own.
+// Rounds follow one another; each runs everything above in random order, each trial in a process of its own.
 //
-// `quick` takes less than half a minute and shows that everything works; it is not evidence. For that, set the
+// `quick` takes less than half a minute and shows that everything works; it is not evidence. For evidence, set the
 // environment variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
@@ -1948,10 +1945,10 @@ pub fn study() -> Study {
 //
 // # What this does not say
 //
-// - None of these tasks does anything useful for long. What a row says is a difference for each task or message; how
-//   much that is of a request depends on the request.
+// - None of these tasks does anything useful for long. A row gives a difference for each task or message; its share of a
+//   request depends on the request.
 // - Nothing is read from a socket. How a runtime polls the operating system is not measured.
-// - The published numbers of workers exceed the processors of many a machine. What is then measured is how a runtime
-//   behaves with too many threads; `workers=cores` is the honest setting.
+// - The published numbers of workers exceed the processors of many machines. Then the row measures how a runtime behaves
+//   with too many threads; `workers=cores` avoids that.
 // - `workers=1` means one thread in tokio (the caller's), one other than the caller in nio and smol, and in ours one at
 //   a time.

@@ -17,14 +17,14 @@
 // %% [markdown]
 // # What do the mutexes of parking_lot alone do to tokio?
 //
-// Inside of tokio stand mutexes: around the queue of blocking calls, around the waiters of a `Notify`, around the queue
-// for tasks from outside. They are those of the standard library, unless the feature `parking_lot` is on, and `full`
-// turns it on. nio's document was measured with `full`, and so is [what repeats it](measure.ipynb). A library that
-// names only the features that it needs gets the others, until some other crate of the same program asks for `full`:
+// tokio uses mutexes inside: around the queue of blocking calls, around the waiters of a `Notify`, around the queue for
+// tasks from outside. They are those of the standard library, unless the feature `parking_lot` is on, and `full` turns
+// it on. nio's document was measured with `full`, and so is [its repetition](measure.ipynb). A library that names only
+// the features that it needs gets the standard mutexes, until another crate of the same program asks for `full`:
 // features unify.
 //
-// So a line of Cargo.toml that has nothing to do with the code may change the comparison of two runtimes. Here is the same
-// source without this one feature. Features unify over a program, so this takes a crate, and a program, of its own.
+// So a line of Cargo.toml that has nothing to do with the code may change the comparison of two runtimes. Here is the
+// same source without this one feature. Since features unify over a program, it needs a crate and a program of its own.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -36,8 +36,8 @@
 // :dep runtimes-suites = { path = "../../rust-kernels/runtimes/std-mutex/suites" }
 
 // %% [markdown]
-// The crate `runtimes-suites` has the source of [the other notebook](measure.ipynb), and in its Cargo.toml all that `full`
-// stands for but `parking_lot`.
+// The crate `runtimes-suites` has the source of [the other notebook](measure.ipynb), and its Cargo.toml names all
+// features of `full` but `parking_lot`.
 
 // %%
 use harness::Study;
@@ -98,7 +98,7 @@ fn start(row: &Row, runtime: &str) -> Start {
 // %% [markdown]
 // # The study
 //
-// Everything else is as in the other notebook: proofs, groups, controls, and tokio as what nio is compared with.
+// Everything else is as in the other notebook: proofs, groups, controls, and tokio as the baseline of nio.
 
 // %%
 /// The rows, proven.
@@ -119,7 +119,7 @@ pub fn study() -> Study {
 // %% [markdown]
 // # Measurement
 //
-// `quick` takes some seconds and is not evidence. For that, set the environment variable `ASYNC_COST_PROFILE` to
+// `quick` takes some seconds and is not evidence. For evidence, set the environment variable `ASYNC_COST_PROFILE` to
 // `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
@@ -134,4 +134,4 @@ pub fn study() -> Study {
 //
 // # What this does not say
 //
-// Both programs were compiled apart, so what differs by the lock also differs by the order of functions.
+// The two programs were compiled separately, so they differ in the order of functions as well as in the lock.

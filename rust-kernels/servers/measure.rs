@@ -29,13 +29,12 @@
 // - its latency, as median and 99th percentile;
 // - the memory that a connection takes.
 //
-// When you have read it you can decide whether a server of yours has a reason to be written in another way than the
-// most convenient one.
+// After reading it you can decide whether your server needs to be written in another way than the most convenient one.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
 //
-// These settings give cells the profile of `cargo bench`. The harness looks, and refuses to measure without them.
+// These settings give cells the profile of `cargo bench`. Without them, the harness refuses to measure.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -104,12 +103,11 @@ pub fn request(connection: u64, number: u64) -> [u8; LENGTH] {
 // %% [markdown]
 // ## A connection
 //
-// A request may come in pieces, and several may come at once. What a server has to remember is the same for all of
-// them: the bytes that came, and how many of them were written as answers. The buffer has room for two requests, so
-// that a read of one does not fill it: a server that reads less than there is room for knows that nothing is left to
-// read.
+// A request may come in pieces, and several may come at once. All servers have to remember the same: the bytes that
+// came, and how many of them were written as answers. The buffer has room for two requests, so that a read of one does
+// not fill it: a server that reads less than there is room for knows that nothing is left to read.
 //
-// Own work is a chain of so many steps of a xorshift generator, done once for each request.
+// The work of a request is a chain of steps of a xorshift generator, done once for each request.
 
 // %%
 /// The bytes of a connection between coming in and going out.
@@ -194,8 +192,8 @@ impl Echo {
 // ## What a server is
 //
 // A function that accepts connections from a listener and serves them until it cannot accept any more: to end it, the
-// listener is shut down. A server or an executor of your own is one more such function, and one more line in the table
-// further down.
+// listener is shut down. To add a server or an executor of your own, write one more such function, and one more line in
+// the table further down.
 
 // %%
 /// Serves connections of a listener, each request with so much work, until accepting fails.
@@ -687,9 +685,9 @@ fn ask(peers: &mut [Peer], epoll: &OwnedFd, load: Load, requests: u64) -> io::Re
 
 // %% [markdown]
 // The process of the clients reports that it is ready, opens the connections when told to, and then sends as many
-// requests as it is told, until that number is zero. Then it resets its connections, not all of them at once: the
+// requests as it is told to, until that number is zero. Then it resets its connections, not all of them at once: the
 // kernel's queue for packets to the machine itself holds a thousand by default, and what does not fit is lost. Requests
-// and answers are sent again, but nobody repeats a reset, and the server would keep that connection.
+// and answers are sent again, but a reset is not, and the server would keep that connection.
 
 // %%
 /// What they say when they are there, and when all connections are open.
@@ -727,9 +725,9 @@ fn clients(address: SocketAddr, load: Load, pipe: &UnixStream) -> io::Result<()>
 //
 // ## What the server uses
 //
-// The processor time is that of all threads of the server's process. On loopback, the side that writes does the
-// kernel's work up to the socket of the other side, and pays for it. So the server pays for the way of its answers, and
-// the clients pay for that of their requests.
+// The processor time is that of all threads of the server's process. On loopback, the side that writes does the kernel's
+// work up to the socket of the other side, and pays for it. So the server pays for the path of its answers, and the
+// clients for that of their requests.
 //
 // The total is exact to the microsecond. How much of it is the kernel's is an estimate: at each timer tick Linux looks
 // whether the processor is in the kernel. One trial gives it to within some hundredths; many trials give more.
@@ -868,7 +866,7 @@ impl Session {
 }
 
 // %% [markdown]
-// Once all connections are open, a sample is as many requests as one likes.
+// Once all connections are open, a sample is any number of requests.
 
 // %%
 impl Session {
@@ -1020,7 +1018,7 @@ impl Load {
 // Ratios are those of the server's processor time. Wall-clock time is recorded as well, but it says less, for the
 // clients need a processor, too. With all connections active, it is that of the slower side: a server that is faster
 // than its clients does not show it. With few connections active, both sides take turns to sleep and wake each other.
-// Processor time is what the server takes from the machine in either case.
+// In either case, processor time is what the server takes from the machine.
 
 // %%
 impl Variant {
@@ -1070,9 +1068,9 @@ impl Variant {
 // %% [markdown]
 // # The study
 //
-// Every server is compared with the loop under its load. tokio with several threads is compared with tokio with one,
-// and every server with itself when more connections are open, of which as many are active. The loop with own work is
-// compared with the loop without. Each load is a group with a control of its own.
+// Every server is compared with the loop under its load. tokio with several threads is compared with tokio with one, and
+// every server with itself when more connections are open, of which as many are active. The loop with work is compared
+// with the loop without. Each load is a group with a control of its own.
 
 // %%
 /// What else is compared with what: key, baseline, and what changes.
@@ -1134,7 +1132,7 @@ pub fn study() -> Result<Study, harness::Error> {
 }
 
 // %% [markdown]
-// For those who read this as a crate: the proof as a test. Requests in pieces, clients that go away, and what is left
+// In the crate: the proof as a test. Requests in pieces, clients that go away, and what is left
 // open are tested in files of their own.
 
 // %%
@@ -1175,7 +1173,7 @@ mod tests {
 // %% [markdown]
 // # Measurement
 //
-// `quick` takes less than a minute and shows that everything works; it is not evidence. For that, set the environment
+// `quick` takes less than a minute and shows that everything works; it is not evidence. For evidence, set the environment
 // variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
@@ -1197,7 +1195,7 @@ mod tests {
 // - Memory is that of the process. What the kernel keeps for each connection (two sockets, and for a thread its kernel
 //   stack) is not in it.
 // - What the kernel does in threads of its own is in neither side's processor time.
-// - The load is closed: nobody sends while waiting for an answer. Under a load with a fixed arrival rate latencies are
+// - The load is closed: no client sends while it waits for an answer. Under a load with a fixed arrival rate latencies are
 //   larger, and unbounded where a server cannot keep up.
 //
 // # What next

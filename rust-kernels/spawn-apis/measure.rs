@@ -22,21 +22,21 @@
 // a trait, and every layer of it does more than the runtime's own function: it boxes the future,
 // or wraps it so that a handle can wait for it or cancel it.
 //
-// In 2020 the author of `async_executors` asked what these layers cost, and published an answer: boxing for
+// In 2020 the author of `async_executors` measured what these layers cost, and published the result: boxing for
 // an object-safe trait about 1.5 ns, going from the runtime's own function to a trait with
 // handles 4 to 8 ns, on two runtimes with 24 threads. This notebook asks again: with today's executors, one
 // switch at a time, on the processor at hand, with processor time as well as wall time.
 //
-// When you have read it you can decide whether your library may hide the executor behind a trait, and which
+// After reading it you can decide whether your library may hide the executor behind a trait, and which
 // of the four layers to hide it behind.
 //
-// This is not a comparison of runtimes. There are several because each of them makes its handles in another way.
+// This is not a comparison of runtimes. There are several because each makes its handles in another way.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
 //
-// These settings give cells the profile of `cargo bench`. The harness looks, and refuses to measure without
-// them. Building six executors takes a minute or two the first time.
+// These settings give cells the profile of `cargo bench`. Without them, the harness refuses to measure. Building six
+// executors takes a minute or two the first time.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -92,9 +92,9 @@ use tokio::task::LocalSet;
 //
 // ## A witness
 //
-// Before anything is timed we want proof that all of this happened, exactly once. So the ring carries a witness. While
-// the proof runs, it keeps a ledger; while the clock runs, it has none, and each call is a branch that always goes the
-// same way. Both run the same machine code, which a second program written for the proof would not.
+// Before anything is timed, a proof shows that all of this happened, exactly once. For that the ring carries a witness.
+// During the proof it keeps a ledger; during the timing it has none, and each call is a branch that always goes the same
+// way. Both run the same machine code, which a second program written for the proof would not.
 
 // %%
 /// What happened in one iteration.
@@ -157,10 +157,10 @@ impl Witness {
 //
 // ## Channels
 //
-// The channel is the bounded one of the futures crate, and its bound is odd: the capacity asked for, 1, plus
-// one for every sender alive. Each message goes out on a *fresh clone* of the node's sender, which has its
-// own place in the queue, so putting the message in always succeeds at once. What may have to wait is the
-// flush after it, if the receiver is behind.
+// The channel is the bounded one of the futures crate, and its bound is odd: the capacity asked for, 1, plus one for
+// every sender alive. Each message goes out on a *fresh clone* of the node's sender, which has its own place in the
+// queue, so putting the message in always succeeds at once. Only the flush after it may have to wait, if the receiver is
+// behind.
 
 // %%
 /// A node of the ring: the receiving end of the channel before it, and the sending end of the one after.
@@ -207,7 +207,7 @@ pub async fn deliver(mut to: Sender<usize>, hops: usize, witness: Witness) {
 // ## A node, and how it ends
 //
 // A node does not know how tasks are spawned. It is given a function `send` that starts a delivery and
-// returns something to wait for; whether there is anything to wait for is the first thing we shall vary.
+// returns something to wait for; whether there is anything to wait for is the first thing that varies.
 //
 // How does a node know when to stop? The node whose message is the last to come home leaves its loop
 // and drops its sender. That ends its successor's channel, so the successor leaves too, and so on round
@@ -244,7 +244,7 @@ pub async fn run_node<S: Future>(node: Node, send: impl Fn(Sender<usize>, usize)
 // %% [markdown]
 // # Four ways to spawn
 //
-// Now to the layers. To the ring, they differ in one respect: what a spawn gives back. A
+// For the ring, the layers differ in one respect: what a spawn returns. A
 // task whose handle is no longer needed is *detached*. That is a method of its own, because in most of these
 // APIs dropping the handle cancels the task.
 
@@ -281,12 +281,12 @@ pub trait LocalApi: Clone + 'static {
 //
 // **native**: the runtime's own function. It has no trait; each runtime below implements `Api` by calling it.
 //
-// **`Spawn`**: the trait of the futures crate. It is object-safe, so it takes a boxed future, and it gives
-// nothing back. `LocalSpawn` is its counterpart for one thread.
+// **`Spawn`**: the trait of the futures crate. It is object-safe, so it takes a boxed future, and it returns nothing.
+// `LocalSpawn` is its counterpart for one thread.
 //
-// **`SpawnHandle`**: gives a handle back that can be awaited and that cancels the task when it is dropped.
-// The method is generic over the future, so no box is needed, and the trait is not object-safe. The crate
-// dropped this layer later that year; we rebuild it.
+// **`SpawnHandle`**: returns a handle that can be awaited and that cancels the task when it is dropped. The method is
+// generic over the future, so no box is needed, and the trait is not object-safe. The crate dropped this layer later
+// that year; it is rebuilt here.
 //
 // An executor-neutral trait needs an executor-neutral handle. It is an enum, and every poll of it is a
 // branch.
@@ -505,11 +505,11 @@ pub use self::layers::{Boxed, Detached, Handled, Remote, Today};
 // every handle is **dropped** (detached, to be exact). A layer without handles can only do the second; every
 // other layer does both. Within one program, only the spawn API differs.
 //
-// And we add a floor. The cost of channels and wake-ups may hide a difference between layers.
-// So there is also a loop: one task that spawns *M* tasks that do nothing.
+// And there is a floor. The cost of channels and wake-ups may hide a difference between layers. So there is also a loop:
+// one task that spawns *M* tasks that do nothing.
 
 // %% [markdown]
-// Two choices make a program, then: what is spawned, and what becomes of the handles.
+// Two choices make a program: what is spawned, and what happens to the handles.
 
 // %%
 /// What is spawned.
@@ -839,9 +839,9 @@ pub fn glance(codes: &[(&str, Code)]) -> harness::Seen {
 // %% [markdown]
 // ## The futures crate: LocalPool and ThreadPool
 //
-// These two have nothing below `Spawn`. Their own spawn functions take a boxed future and give nothing back,
-// so `Spawn` *is* native here, and the row that all others of these executors are compared with. A handle
-// can only be made with the one-shot channel: two more allocations, and the output is caught if it panics.
+// These two have nothing below `Spawn`. Their own spawn functions take a boxed future and return nothing, so `Spawn`
+// *is* native here, and the row that all others of these executors are compared with. A handle can only be made with the
+// one-shot channel: two more allocations, and the output is caught if it panics.
 
 // %%
 impl Host for LocalPool {
@@ -1094,10 +1094,9 @@ impl Host for TokioLocal {
 // %% [markdown]
 // ## async-std, and the executor below it
 //
-// async-std has one executor for the whole process, which it shares with whoever else uses
-// `async-global-executor`. The first user decides the number of its threads; here that is us.
-// Its own handle cannot cancel when it is dropped, so the layer with handles wraps the future in
-// `Abortable`, to this day.
+// async-std has one executor for the whole process, which it shares with all other users of `async-global-executor`. The
+// first user decides the number of its threads; here that is this notebook. Its own handle cannot cancel when it is
+// dropped, so the layer with handles wraps the future in `Abortable`, to this day.
 
 // %%
 /// Starts the process-wide executor with so many threads, unless it runs already.
@@ -1269,7 +1268,7 @@ impl Host for async_executors::AsyncGlobal {
 // %% [markdown]
 // ## smol
 //
-// smol's executors have no threads: a thread that is to work for one runs it. There is one for a single
+// smol's executors have no threads of their own: any thread can run one. There is one for a single
 // thread, too. And `smol::spawn` is an executor for the whole process, with one thread unless an environment
 // variable says otherwise.
 
@@ -1378,7 +1377,7 @@ impl Host for SmolGlobal {
 // %% [markdown]
 // ## nio
 //
-// The youngest here. It has no work stealing: each spawn, and each wake, picks the worker with the least to
+// The youngest runtime here. It has no work stealing: each spawn, and each wake, picks the worker with the least to
 // do. The calling thread is one of its workers.
 
 // %%
@@ -1736,9 +1735,9 @@ pub fn expected(work: Work) -> Counts {
 // Two iterations are witnessed, one after the other, each by a witness of its own. Both must have seen the same, and
 // the first must not have seen anything more when the second is over.
 //
-// All of it happens in a process of its own. Executors start threads, and this process must not have any,
-// because each trial of the study is a fork of it, and a fork has one thread only. A ring whose executor loses a task
-// never ends; the child process is then killed at the limit, and the error names the subject.
+// All of it happens in a process of its own. Executors start threads, and this process must not have any, because each
+// trial of the study is a fork of it, and a fork has one thread only. If an executor loses a task, its ring never ends;
+// the child process is then killed at the time limit, and the error names the subject.
 
 // %%
 /// The counts of one iteration, proven.
@@ -1807,9 +1806,9 @@ fn samples(work: Work) -> u32 {
 }
 
 // %% [markdown]
-// What is compared with what? Everything with the native row of its executor, under the same load; then ways to spawn
-// that differ in one thing, and executors that the published text compares. Where one of two joins its tasks and the
-// other has no handles, these are two programs, and the data says so.
+// Everything is compared with the native row of its executor, under the same load; then ways to spawn that differ in one
+// thing, and executors that the published text compares. Where one of two joins its tasks and the other has no handles,
+// these are two programs, and the data says so.
 
 // %%
 /// Ways to spawn that are compared with each other, under which loads, and what changes.
@@ -1941,10 +1940,10 @@ pub fn study() -> Study {
 // %% [markdown]
 // # Measurement
 //
-// Rounds follow one another; each runs everything above, load after load, in an order drawn by lot, each trial
+// Rounds follow one another; each runs everything above, load after load, in random order, each trial
 // in a process of its own.
 //
-// `quick` takes less than half a minute and shows that everything works; it is not evidence. For that, set the
+// `quick` takes less than half a minute and shows that everything works; it is not evidence. For evidence, set the
 // environment variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
@@ -1961,12 +1960,12 @@ pub fn study() -> Study {
 //
 // # What this does not say
 //
-// - The tasks do next to nothing, and each sends through a channel. The more a task does itself, the smaller is the
-//   share of its layer.
+// - The tasks do next to nothing, and each sends through a channel. The more a task does, the smaller is the share of
+//   its layer.
 // - `Spawn` under plain `N=…` is another program than native under plain `N=…`, as it was in the published
 //   table. Only `handles=dropped` compares them.
 // - Every box here comes from the hottest free block of the allocator, on one machine with one allocator.
-// - The calling thread counts as a worker for nio, and for nobody else. With `workers=1`, the others have one
+// - The calling thread counts as a worker for nio, and for no other executor. With `workers=1`, the others have one
 //   thread that works and one that waits.
 // - `TokioCt` is not the one of 2020, as said above: its published rows include another way to spawn.
 //

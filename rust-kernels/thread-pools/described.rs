@@ -18,21 +18,21 @@
 // # The pools as they are described
 //
 // A thread pool takes closures and runs them on some threads. The simplest puts them into one queue that all workers
-// share. A *work-stealing* pool gives every worker a queue of its own, and lets those who have nothing to do steal.
+// share. A *work-stealing* pool gives every worker a queue of its own, and lets idle workers steal.
 //
-// The crate `executors` has three pools, and has published what they take: `TP` around the crate `threadpool`, `CBCP`
-// around one channel of crossbeam, and `CBWP`, with work stealing. [The measuring notebook](measure.ipynb) asks which of
-// them suits which load. It measures the crate itself; but of that one cannot exchange a part. So this notebook builds
-// the three again from their description, in code that you can read and change.
+// The crate `executors` has three pools, and published times of them: `TP` around the crate `threadpool`, `CBCP` around
+// one channel of crossbeam, and `CBWP`, with work stealing. [The measuring notebook](measure.ipynb) asks which of them
+// suits which load. It measures the crate itself; but parts of a crate cannot be exchanged. So this notebook builds the
+// three again from their description, in code that you can read and change.
 //
-// When you have read it you know what a thread pool consists of, and have seen what its parts cost on your machine.
+// After reading it you know what a thread pool consists of, and what its parts cost on your machine.
 //
 // ## Compile cells as for a benchmark
 //
 // The cells that look at times need these settings. In the report these pools are, like the crate, compiled in 16
 // codegen units: that is what `cargo build --release` does, by which the published program was built. A function that
-// lies in another unit is not inlined, and where a job takes a tenth of a microsecond that is seen. Cells of a notebook
-// are compiled in one.
+// lies in another unit is not inlined, which shows where a job takes a tenth of a microsecond. Cells of a notebook are
+// compiled in one unit.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -50,9 +50,9 @@
 // :dep threadpool = "=1.8.1"
 
 // %% [markdown]
-// An error between threads may take years to show. So what decides who sleeps comes from the crate `sync`, which can turn
-// it over to [loom](https://docs.rs/loom): that runs a test once for every possible interleaving. `tests/loom.rs` does
-// that for the parking of workers below.
+// An error between threads may take years to show. So the code that decides which workers sleep uses the crate `sync`,
+// which can replace threads by [loom](https://docs.rs/loom): that runs a test once for every possible interleaving.
+// `tests/loom.rs` does that for the parking of workers below.
 
 // %%
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -85,7 +85,8 @@ pub trait Subject: Clone + Send + 'static {
 pub const END: Duration = Duration::from_secs(5);
 
 // %% [markdown]
-// With that, pools can be glanced at. One thread submits jobs that do nothing to two workers, and waits for all of them.
+// With that, pools can be compared at a glance. One thread submits jobs that do nothing to two workers, and waits for
+// all of them.
 
 // %%
 /// Jobs of an iteration of [`jobs`].
@@ -142,7 +143,7 @@ impl Subject for Tp {
 }
 
 // %% [markdown]
-// What a job takes in the simplest pool:
+// The time of a job in the simplest pool:
 
 // %% tags=["active-ipynb", "glance"]
 // harness::Glance::at("job").each_of(JOBS).look("TP", jobs::<Tp>).show()
@@ -150,8 +151,8 @@ impl Subject for Tp {
 // %% [markdown]
 // ## CBCP: one shared channel
 //
-// One channel carries jobs and requests to stop. A job is a closure in a box, and a request holds what the one who ends
-// the pool waits for.
+// One channel carries jobs and requests to stop. A job is a closure in a box, and a request holds the signal for which
+// the thread that ends the pool waits.
 
 // %%
 /// A closure in a box.
@@ -195,8 +196,8 @@ impl LiveWorkers {
 }
 
 // %% [markdown]
-// The pool of the crate runs futures as well, whose steps go through the same channel. Nobody submits one here. But with
-// room for them a message is three words, not two, and every job is written to the channel and read from it.
+// The pool of the crate runs futures as well, whose steps go through the same channel. No future is submitted here. But
+// with room for them a message is three words, not two, and every job is written to the channel and read from it.
 
 // %%
 /// What goes through the channel of [`DescribedCbcp`].
@@ -233,8 +234,8 @@ fn pin(worker: usize) {
 }
 
 // %% [markdown]
-// The pool, made of these parts. What takes a box is no generic function, so that it is compiled here, in as many codegen
-// units as this crate, and not where a job is submitted. So it is in the crate.
+// The pool, made of these parts. The function that takes a box is not generic, so it is compiled here, in as many
+// codegen units as this crate, and not where a job is submitted. The original does the same.
 
 // %%
 /// A handle counts three references, as that of the crate does.
@@ -465,8 +466,8 @@ impl Parker {
 // A global queue, the *injector*, takes what comes from outside. Every worker has a deque of its own, first in, first
 // out, from which others may steal. A worker runs what is in its own deque until that is empty or a millisecond has
 // passed, by a clock that it reads after every job. Then it reads messages of the pool, takes a batch from the injector,
-// and steals one job from another. What a worker submits goes to its own deque and wakes nobody. A sleeper is woken only
-// when the worker has looked outside after a millisecond, found nothing, and has more to do.
+// and steals one job from another. A job that a worker submits goes to its own deque and wakes no other worker. A
+// sleeper is woken only when the worker has looked outside after a millisecond, found nothing, and has more to do.
 //
 // Three things can be chosen, which in the crate are features of the compiler: whether workers park at all, whether they
 // read the clock or count to a hundred, and whether they are bound to processors.
@@ -722,6 +723,6 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> Subject for Describ
 // %% [markdown]
 // # What next
 //
-// - Give a job other work than nothing, in `jobs`, and see from where on the pools are alike.
+// - Give a job some work, in `jobs`, and see from when on the pools are alike.
 // - [The lean pools](lean.ipynb) change one part after another.
 // - [The measuring notebook](measure.ipynb) asks which pool suits which load.

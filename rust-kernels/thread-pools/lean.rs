@@ -19,10 +19,10 @@
 //
 // [The pools as described](described.ipynb) put each job in a box, count the references of their handles in one place,
 // and wake a worker for every job from outside that finds a sleeper. What does each of these cost? Here are a shared
-// channel and work stealing again, of the same queues, with all of it done in another way. What is changed can be taken
-// back one by one, so that [the measuring notebook](measure.ipynb) can ask for each change by itself.
+// channel and work stealing again, of the same queues, with all of this done in another way. Each change can be undone
+// by itself, so that [the measuring notebook](measure.ipynb) can ask for each change by itself.
 //
-// When you have read it you know which parts of a thread pool can be had for less, and what that asks of the code.
+// After reading it you know which parts of a thread pool can be improved, and what that demands of the code.
 //
 // ## Compile cells as for a benchmark
 //
@@ -75,9 +75,9 @@ use thread_pools_described::{END, LONGEST, LiveWorkers, Subject};
 // A job is a closure. The originals box it: one allocation where it is submitted, and a release on another thread. But
 // most closures are small. So a job has room for some words, and only what does not fit goes to the heap, as in a small
 // vector. How many words? The jobs of the published program have three. Room for just these would fit our pools to that
-// program, and not to those of people who capture a fourth. So a job is as large as a cache line, which is what
-// processors hand to each other: a word that says what can be done with it, and seven for the closure. The
-// measuring notebook asks where the box begins, and what that costs.
+// program alone. So a job is as large as a cache line, the unit that processors pass to each other: a word that says
+// what can be done with it, and seven for the closure. The measuring notebook asks where the box begins, and what that
+// costs.
 
 // %%
 /// Holds a closure, or the box of one that is too large or too strictly aligned.
@@ -174,8 +174,8 @@ impl Drop for Job {
 // A worker without work may spin, which occupies a processor, or park, which takes a system call on both sides. The
 // usual compromise is to spin for a moment and then park. The difficulty is the moment in between. A job that is queued
 // just after a worker has looked for the last time, and just before it sleeps, must not wait for ever. And how many
-// should be woken? The originals wake a worker for every job from outside that finds a sleeper; we wake one only if
-// nobody is searching already.
+// should be woken? The originals wake a worker for every job from outside that finds a sleeper; ours wake one only if no
+// worker is searching already.
 //
 // Both are decided by [`idle`](../../rust-kernels/idle/idle.rs), one page that [our
 // executor](../runtimes/executor.ipynb) shares. It knows only numbers; what follows adds the threads, and the end.
@@ -254,7 +254,7 @@ impl Sleep {
 }
 
 // %% [markdown]
-// When the pool ends, everybody has to wake.
+// When the pool ends, all workers have to wake.
 
 // %%
 impl Sleep {
@@ -319,7 +319,7 @@ impl Sleep {
 // %% [markdown]
 // ## A queue
 //
-// This is what tells our two pools apart. A worker has a *local* part, which may be nothing. First what a user can
+// This is the difference between our two pools. A worker has a *local* part, which may be nothing. First what a user can
 // choose.
 
 // %%
@@ -443,7 +443,7 @@ fn wait(turn: u32) -> bool {
 
 // %% [markdown]
 // Workers survive a panic of a job, even one that panics again when its payload is dropped:
-// [`shielded`](../../rust-kernels/idle/shield.rs) sees to that. The core is freed by whoever releases its last handle.
+// [`shielded`](../../rust-kernels/idle/shield.rs) sees to that. The thread that releases the last handle frees the core.
 
 // %%
 impl<Q: Queue> Core<Q> {
@@ -572,7 +572,7 @@ impl CurrentWorker {
 // %% [markdown]
 // ## The life of a worker
 //
-// Run what there is; when there is nothing, search; when nothing is found for a while, sleep. The search is where a
+// Run the jobs that are there; when there are none, search; when none is found for a while, sleep. The search is where a
 // worker meets those who submit. Between `announce` and `sleep` it looks at everything that could have happened in the
 // meantime: a job, the end of the pool, the last handle.
 
@@ -983,10 +983,10 @@ impl Queue for SharedChannel {
 // out, from which others may steal. A worker that has nothing takes a batch from the injector, up to 32 jobs and one to
 // run at once; if that is empty, it steals from the others, each worker in another order.
 //
-// **Fairness.** Workers that feed themselves would never look at the injector. The original reads the clock after
-// every job, and looks outside once a millisecond; or it counts to a hundred. We read the clock only if something
-// *is* outside. As long as the injector is empty, there is nobody to be fair to, and to see that it is empty
-// takes two reads of memory that nobody writes. When it is found not to be, the millisecond begins.
+// **Fairness.** Workers that feed themselves would never look at the injector. The original reads the clock after every
+// job, and looks outside once a millisecond; or it counts to a hundred. We read the clock only if something *is*
+// outside. As long as the injector is empty, no job waits outside, and to see that it is empty takes two reads of memory
+// that is not written. When it is not empty, the millisecond begins.
 //
 // Even then the clock would be read after every job. The processor's own counter can be read instead, but its rate is
 // not documented. It is enough to know that it ticks once a nanosecond *or faster*: as many ticks as there are

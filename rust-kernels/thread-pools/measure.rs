@@ -17,23 +17,23 @@
 // %% [markdown]
 // # Which thread pool for which load?
 //
-// A pool with one queue for all, or one with work stealing? Which of the two is faster depends on who submits the jobs,
-// and on whether the workers are busy or asleep when they come.
+// A pool with one queue for all, or one with work stealing? Which of the two is faster depends on which threads submit
+// the jobs, and on whether the workers are busy or asleep at that time.
 //
 // The crate `executors` has published tables about that: three pools, one to nine threads, two loads for throughput, and
 // three sizes of bursts for latency. The tables are of 2019, on a desktop with four cores. This notebook measures all of
-// these cells: with the pools [as they are described](described.ipynb), with [the lean ones](lean.ipynb) that came of
-// them, with the crate itself, and with other well-known pools, in the same rounds. Then comes what the published program
-// leaves out: jobs that do work, bursts that are awaited to their end, and what workers that never sleep cost other
-// threads.
+// these cells: with the pools [as they are described](described.ipynb), with [the lean ones](lean.ipynb) derived from
+// them, with the crate itself, and with other well-known pools, in the same rounds. Then comes what the published
+// program leaves out: jobs that do work, bursts that are awaited to their end, and what workers that never sleep cost
+// other threads.
 //
-// When you have read it you can decide which pool suits your load, and which of its parts cost what.
+// After reading it you can decide which pool suits your load, and which of its parts cost what.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
 //
-// These settings give cells the profile of `cargo bench`. The harness looks, and refuses to measure without
-// them. Building the pools of the field takes a minute or two the first time.
+// These settings give cells the profile of `cargo bench`. Without them, the harness refuses to measure. Building the
+// other crates' pools takes a minute or two the first time.
 //
 // `executors` appears in four versions. Whether its workers park, what its fairness is based on, and whether they are bound
 // to processors is decided at compile time, once per version. Between 0.7 and 0.10 its pools changed only in how they
@@ -75,10 +75,10 @@ use thread_pools_lean::{InBoxes, InOnePlace, Ours, SharedChannel, Stealing};
 // %% [markdown]
 // # Pools of other crates
 //
-// The originals, each as its documentation says; `small_pool` is the one of the published program. And three of the
-// field. `rayon`'s pool is never freed, as its global pool is not, so a handle is a reference. `futures` takes futures,
-// so a job becomes a future that is ready when polled once. tokio's `spawn_blocking` is made for closures that block;
-// it has a queue of its own, with a mutex.
+// The originals, each as its documentation says; `small_pool` is the one of the published program. And three well-known
+// pools. `rayon`'s pool is never freed, as its global pool is not, so a handle is a reference. `futures` takes futures,
+// so a job becomes a future that is ready when polled once. tokio's `spawn_blocking` is made for closures that block; it
+// has a queue of its own, with a mutex.
 
 // %%
 /// Keeps a thing for ever, where leak checkers find it.
@@ -200,7 +200,7 @@ pub mod others {
 }
 
 // %% [markdown]
-// From here on each goes by its own name.
+// From here on each has its own name.
 
 // %%
 pub use self::others::{
@@ -229,9 +229,9 @@ pub use self::others::{
 // `a` is called amplification: with a small one, half of the jobs come from outside, with a large one hardly any.
 //
 // Each job works before and after it submits the next. The published work adds up numbers in a loop, and that is the
-// first catch: **a compiler knows the sum.** It turns the loop into one multiplication, so all published jobs are
-// empty, whatever the options say. We keep that work, under its own name, and add one that no compiler can
-// shorten: every step takes the result of the one before, hidden from the compiler.
+// first catch: **a compiler knows the sum.** It turns the loop into one multiplication, so all published jobs are empty,
+// whatever the options say. That work is kept, under its own name, beside one that no compiler can shorten: every step
+// takes the result of the one before, hidden from the compiler.
 
 // %%
 /// What a job does apart from submitting the next one.
@@ -306,10 +306,10 @@ impl Work for Opaque {
 }
 
 // %% [markdown]
-// The second catch is **who is awaited**. The published program waits for the chain that each thread has submitted
-// last, and for no other. With a shared queue that chain ends about last. With work stealing it may run alone on a
-// worker that stole it, and end long before the rest. So the end of a chain is a parameter here: nobody, a latch, a
-// witness that counts everything, or a list of arrivals.
+// The second catch is **which jobs are awaited**. The published program waits for the chain that each thread has
+// submitted last, and for no other. With a shared queue that chain ends about last. With work stealing it may run alone
+// on a worker that stole it, and end long before the rest. So the observer of a chain's end is a parameter here: none, a
+// latch, a witness that counts everything, or a list of arrivals.
 
 // %%
 /// What becomes of a chain.
@@ -461,8 +461,8 @@ pub fn burst<P: Subject, W: Work, C: Observer>(
 }
 
 // %% [markdown]
-// A message of that program is a closure of 24 bytes. What becomes of larger ones is asked by jobs that do nothing but
-// carry something. In our pools, the last of them does not fit into a job.
+// A message of that program is a closure of 24 bytes. Larger ones are tested by jobs that only carry data. In our pools,
+// the last of them does not fit into a job.
 
 // %%
 /// Bytes of the closures.
@@ -721,8 +721,8 @@ pub fn prove(key: &Key, world: World, load: &Load, jobs: Jobs, limit: Duration) 
 // %% [markdown]
 // ## Fork and join
 //
-// Another load is what rayon was made for: a call that splits its work into halves and waits for both, down to leaves.
-// With a `join`, that takes no allocation, and a half that nobody steals is an ordinary call. Our pools have no `join`.
+// Another load is the one rayon was made for: a call that splits its work into halves and waits for both, down to leaves.
+// With a `join`, that takes no allocation, and a half that is not stolen is an ordinary call. Our pools have no `join`.
 // There, one half is submitted, the other is run at once, and a latch waits for the leaves. It costs each leaf an
 // atomic operation, and queues that are first in, first out hold whole levels of the tree. `chili` is measured as well,
 // which offers a half to other threads only from time to time.
@@ -1087,7 +1087,7 @@ impl Scale {
 }
 
 // %% [markdown]
-// A row of the data is a pool under a load, measured in one of these ways.
+// A row of the data is a pool under a load, measured in one of these ways:
 
 // %%
 /// Something that is measured: a pool under a load.
@@ -1237,8 +1237,8 @@ fn latency() -> Vec<Row> {
 //
 // All jobs are awaited. `external` is a load without amplification: every job comes from outside. `internal` has long
 // chains. First with empty jobs, on one to eight threads, where the steps from the described pools to the lean ones
-// stand as well; then with jobs of a hundred to ten thousand steps. `no pool` runs the jobs of one thread where they
-// are submitted: what is left when there is no pool.
+// stand as well; then with jobs of a hundred to ten thousand steps. `no pool` runs the jobs of one thread where they are
+// submitted.
 
 // %%
 /// Steps of work in a job, and how many times fewer jobs there are.
@@ -1298,8 +1298,8 @@ fn one_outside(scale: Scale) -> Vec<Row> {
 }
 
 // %% [markdown]
-// Closures of 16 to 64 bytes, all from outside: ours have room for some of them in the job itself, the other two put
-// each into a box.
+// Closures of 16 to 64 bytes, all from outside: ours store some of them in the job itself, the other two put each into a
+// box.
 
 // %%
 /// The same load with closures of several sizes.
@@ -1315,7 +1315,7 @@ fn closures(scale: Scale) -> Vec<Row> {
 }
 
 // %% [markdown]
-// Trees, and the pools that have nothing to do.
+// Trees, and idle pools.
 
 // %%
 /// Trees of 32,767 nodes.
@@ -1542,10 +1542,10 @@ fn described(of: &str, kind: Kind) -> Option<&'static str> {
 }
 
 // %% [markdown]
-// What is compared with what? Under every load that both have: the pools as described with their originals, and the
-// lean ones with the described ones. Every pool with lean work stealing where all jobs are awaited and do nothing, and
-// in small bursts. With no pool at all where jobs work, and for the neighbours. In bursts, also pools as described that
-// differ in one thing.
+// These are compared under every load that both have: the pools as described with their originals, and the lean ones
+// with the described ones. Every pool with lean work stealing where all jobs are awaited and do nothing, and in small
+// bursts. With no pool at all where jobs work, and for the neighbours. In bursts, also pools as described that differ in
+// one thing.
 
 // %%
 /// With what a pool is compared under its load.
@@ -1588,7 +1588,7 @@ fn rivals(cell: &Row) -> Vec<&'static str> {
 }
 
 // %% [markdown]
-// Each comparison says in words what changes.
+// Each comparison describes the change in words.
 
 // %%
 /// What changes from one pool to another.
@@ -1806,10 +1806,10 @@ pub fn glance(variants: &[Variant], load: Load, kind: Kind) -> harness::Seen {
 // %% [markdown]
 // # Measurement
 //
-// Rounds follow one another; each runs everything above in an order drawn by lot, each trial in a process of its own.
+// Rounds follow one another; each runs everything above in random order, each trial in a process of its own.
 //
-// `quick` takes half a minute and shows that everything works; it is not evidence. For that, set the
-// environment variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
+// `quick` takes half a minute and shows that everything works; it is not evidence. For evidence, set the environment
+// variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
 // {
@@ -1825,7 +1825,7 @@ pub fn glance(variants: &[Variant], load: Load, kind: Kind) -> harness::Seen {
 //
 // # What this does not say
 //
-// - Most jobs here do nothing. The more a job does itself, the smaller is the share of its pool.
+// - Most jobs here do nothing. The more a job does, the smaller is the share of its pool.
 // - Two threads submit, and they need processors, too. On a machine with two, every published cell is crowded.
 // - The flags of the originals are fixed when they are compiled. Three of them are older versions for that reason.
 // - A pause of 100 ms lets the workers fall asleep, not the processor: how deep that sleeps depends on the machine.

@@ -62,13 +62,13 @@ use zero_cost_loop::{
 // %% [markdown]
 // # What async needs
 //
-// Four parts replace the loop. **I/O objects** offer operations as futures. A **reactor** polls, and knows
-// whom to wake. A **waker** is how it tells them. An **executor** keeps the tasks, and polls those that were
-// woken. None of them knows the server, and that separation is what we shall be paying for.
+// Four parts replace the loop. **I/O objects** offer operations as futures. A **reactor** polls, and knows which tasks
+// to wake. A **waker** is how it wakes them. An **executor** keeps the tasks, and polls those that were woken. None of
+// them knows the server, and this separation has a price.
 //
 // ## The reactor
 //
-// It holds one entry for each I/O object: is the object ready, and who waits for it? I/O objects register
+// It holds one entry for each I/O object: is the object ready, and which task waits for it? I/O objects register
 // when they are made and unregister when they are dropped, not once per operation. That is how the async
 // servers get by without a single additional system call.
 
@@ -178,16 +178,14 @@ impl<R: ReactorHandle> Registration<R> {
 // %% [markdown]
 // ### Binding a waker
 //
-// Before an operation is tried, its task's waker is put where the reactor will find it. The reactor clones
-// it, unless `will_wake` says that it has an equivalent one. When the operation is over, the waker is taken
-// out again. For this load that makes 1536 clones per iteration, and the shortcut never once applies: every
-// waker has either been used up by a wake or been thrown away by its operation. The published program pays
-// for that, so here we do too.
+// Before an operation is tried, its task's waker is put where the reactor will find it. The reactor clones it, unless
+// `will_wake` says that it has an equivalent one. When the operation is over, the waker is taken out again. For this
+// load that makes 1536 clones per iteration, and the shortcut never once applies: every waker has either been used up by
+// a wake or been dropped by its operation. The published program pays for that, and so does this one.
 //
-// There is room for one waker per object, as published. So an object can have **one operation at a time**. Of
-// two tasks, one reading from a stream and one writing to it, the second to wait would take the place of the
-// first, which then sleeps for ever. An echo server never does both at once; a reactor for general use keeps
-// a waker for each direction.
+// There is room for one waker per object, as published. So an object can have **one operation at a time**. If one task
+// reads from a stream and another one writes to it, the second to wait takes the place of the first, which then sleeps
+// for ever. An echo server never does both at once; a general-purpose reactor keeps a waker for each direction.
 
 // %%
 impl<R: ReactorHandle> Registration<R> {
@@ -337,7 +335,7 @@ impl<R: ReactorHandle> AsyncStream<R> {
 }
 
 // %% [markdown]
-// The listener is the same, except that what it yields is registered at once.
+// The listener is the same, except that the streams that it yields are registered at once.
 
 // %%
 /// Accepts clients.
@@ -429,11 +427,11 @@ pub enum SpawnError {
 // in it: the type of future that a slot holds, and where wakers come from. Each executor below fills them
 // differently, so that each differs from the one before in one respect that you can name.
 //
-// ## Who is awake
+// ## Which tasks are awake
 //
-// A task may be woken twice before it is polled. If both wakes queued it, it would be polled in vain and we
-// would time our own mistake; hence the flag. It is cleared *before* the poll, so a task that is woken while
-// it runs (perhaps by itself) is queued again rather than forgotten.
+// A task may be woken twice before it is polled. If both wakes queued it, it would be polled in vain, and that would be
+// timed; hence the flag. It is cleared *before* the poll, so a task that is woken while it runs (perhaps by itself) is
+// queued again rather than forgotten.
 
 // %%
 /// Which slots hold a task, and which of these tasks want to be polled, in the order in which they were
@@ -457,8 +455,8 @@ struct Task {
 }
 
 // %% [markdown]
-// Waking and taking the next are the two moves that everything else is made of. Both take constant time, and
-// neither calls anybody else's code while the table is borrowed.
+// Everything else is made of two moves: waking a task and taking the next one. Both take constant time, and neither
+// calls foreign code while the table is borrowed.
 
 // %%
 impl<C> Default for TaskTable<C> {
@@ -499,9 +497,8 @@ impl<C: Choices> TaskTable<C> {
 }
 
 // %% [markdown]
-// A finished task gives its slot back. Should a clone of its waker still be around, though, nobody else may
-// have the slot: a late wake would reach a stranger. Then the slot is given up for good, and the executor
-// panics to tell us.
+// A finished task gives its slot back. If a clone of its waker still exists, no other task may have the slot, since a
+// late wake would reach the wrong task. Then the slot is given up for good, and the executor panics.
 
 // %%
 impl<C: Choices> TaskTable<C> {
@@ -588,10 +585,10 @@ impl<T: Deref<Target = TaskTable<P::Choices>>, F: Future<Output = ()>, W: WakerS
 }
 
 // %% [markdown]
-// We build it from the end of a task backwards. A task ends when its future is dropped and its slot is vacant
-// again. If the first half panics, the second must happen all the same, or the future would be dropped once
-// more with the executor. The second half asks the source of the wakers a question, which may be anybody's
-// code and panic as well. Then the slot is given up: nobody knows who may still wake it.
+// It is built from the end of a task backwards. A task ends when its future is dropped and its slot is vacant again. If
+// the first half panics, the second must happen all the same, or the future would be dropped once more with the
+// executor. The second half calls the source of the wakers, which may be foreign code and panic as well. Then the slot
+// is given up, since a wake may still come.
 
 // %%
 impl<T: Deref<Target = TaskTable<P::Choices>>, F, W: WakerSource, P: Probe> Scheduler<T, F, W, P> {
@@ -727,8 +724,7 @@ impl<T: Deref<Target = TaskTable<P::Choices>>, F: Future<Output = ()>, W: WakerS
 // task in that slot would get its wakes. A count of clones lets the executor check the rule when a task ends.
 //
 // Rust's `Waker` may be sent to any thread, and this one must not be. The published program does not check
-// that, so neither do we; but our constructor is `unsafe`, for it is a promise that the compiler cannot keep
-// for us.
+// that, so neither do we; but the constructor is `unsafe`: it is a promise that the compiler cannot check.
 
 // %%
 /// The waker of one slot. [`Waker`]s point at it.
@@ -840,12 +836,12 @@ impl<C> Drop for EmbeddedWakers<'_, C> {
 }
 
 // %% [markdown]
-// ## A spawner that breaks the knot
+// ## A spawner that breaks the cycle of types
 //
 // The accept task spawns connections, so its future mentions the executor; and the executor holds that future, so its
-// type mentions the future's. Such a knot cannot be written down. The spawner cuts it: it knows the executor only as an
-// untyped pointer, together with a function that knows the type. The pointer is set while the executor runs and at no
-// other time, so there is no way to use it when the executor has moved or is gone.
+// type mentions the future's. Such a cycle of types cannot be written down. The spawner breaks it: it knows the executor
+// only as an untyped pointer, together with a function that knows the type. The pointer is set while the executor runs
+// and at no other time, so there is no way to use it when the executor has moved or is gone.
 
 // %%
 /// Starts a task for an argument.
@@ -870,8 +866,8 @@ impl<A> Default for ArgSpawner<A> {
 }
 
 // %% [markdown]
-// `with` is the only way to set the target, and it takes it back however `run` ends. So the one unsafe call
-// below is right whenever there is a target.
+// `with` is the only way to set the target, and resets it however `run` ends. So the one unsafe call below is sound
+// whenever there is a target.
 
 // %%
 impl<A> ArgSpawner<A> {
@@ -949,8 +945,8 @@ impl<A, F: Future<Output = ()>, Make: Fn(A) -> F, P: Probe> Spawn<A> for ArgExec
 // %% [markdown]
 // ## The variants without `dyn`: `nonbox`, `large+nonbox`, `callerbox`
 //
-// We have two kinds of task and room for one type, so one more async function awaits either. Its future is as
-// large as the larger of the two; what an unboxed accept task wastes is the price of having no boxes.
+// There are two kinds of task and room for one type, so one more async function awaits either. Its future is as large as
+// the larger of the two; the space that an unboxed accept task wastes is the price of having no boxes.
 
 // %%
 /// What a task of the [`ArgExecutor`] is for.
@@ -975,8 +971,8 @@ pub async fn serve<R: ReactorHandle, W: Work, const BUFFER: usize>(
 }
 
 // %% [markdown]
-// What every variant of this executor does: make the table, the spawner and the fake reactor, spawn the task that accepts, and
-// run until all tasks have ended.
+// Every variant of this executor does the same: make the table, the spawner and the fake reactor, spawn the task that
+// accepts, and run until all tasks have ended.
 
 // %%
 /// Futures by value in the slots of the executor. With a `BUFFER` of 16 KiB this is `large+nonbox`.
@@ -1042,10 +1038,10 @@ pub fn callerbox<P: Probe>(load: Load, repeat: Repeat<'_>) {
 // %% [markdown]
 // # Executor 2: boxes
 //
-// With every future behind a `Box<dyn Future>`, tasks of all types fit into one executor, each takes only the
-// memory it needs, and the enum disappears. We pay with an allocation per spawn and a virtual call per poll.
-// Since the type of the slots is now known in advance, the knot is gone, but another one takes its place:
-// futures that borrow their own executor. The same spawner cuts that, too.
+// With every future behind a `Box<dyn Future>`, tasks of all types fit into one executor, each takes only the memory it
+// needs, and the enum disappears. The price is an allocation per spawn and a virtual call per poll. The type of the
+// slots is now known in advance, so the cycle of types is gone, but another one takes its place: futures that borrow
+// their own executor. The same spawner breaks that, too.
 
 // %%
 /// A future of any type, which may borrow what lives for `'a`.
@@ -1122,8 +1118,7 @@ impl<'a, P: Probe> Spawn<BoxedFuture<'a>> for BoxExecutor<'_, 'a, P> {
 // ## The variants `box`, `large+box` and `box+callerbox`
 //
 // From here on the reactor and the ledger are shared by `Rc`, as published. `box+callerbox` does what `box`
-// does, with the box made one function further out. It ought to cost the same, and is a check on everything
-// else.
+// does, with the box made one function further out. It should cost the same, and so checks everything else.
 //
 // As published, the future in a box is one more `async` block, which awaits the connection and unwraps its result; and it
 // is copied into the box once it is there.
@@ -1180,10 +1175,10 @@ pub fn box_callerbox<P: Probe>(load: Load, repeat: Repeat<'_>) {
 // %% [markdown]
 // # Executor 3: wakers that are counted
 //
-// A conventional waker owns what it points at, so it may outlive its task and its executor. Here each points
-// at a [`WakeTarget`]: a weak link to the task table, a slot, and the thread that made it. There is one for
-// each slot, made along with the executor and cloned ever after. Mind what follows from that: **no variant
-// allocates a waker during an iteration**. What we compare is 1536 clones and 1536 drops.
+// A conventional waker owns what it points at, so it may outlive its task and its executor. Here each points at a
+// [`WakeTarget`]: a weak link to the task table, a slot, and the thread that made it. There is one for each slot, made
+// along with the executor and cloned ever after. It follows that **no variant allocates a waker during an iteration**.
+// The comparison is one of 1536 clones and 1536 drops.
 
 // %%
 /// What a counted waker knows.
@@ -1253,12 +1248,12 @@ impl<K: WakerKind> WakerSource for CountedWakers<K> {
 // %% [markdown]
 // ## `Rc`, with a check or without
 //
-// The standard library turns an `Arc` into a `Waker` for you. With `Rc` you write the table of functions
-// yourself, and what you get is unsound in any program that sends a waker elsewhere.
+// The standard library turns an `Arc` into a `Waker` for you. With `Rc` you write the table of functions yourself, and
+// the result is unsound in any program that sends a waker to another thread.
 //
-// The safe form compares threads in each of the four functions and panics on the wrong one. Which thread this
-// is, it looks up in a thread-local variable that is filled on first use. That is one way to write the check,
-// the published one, and what it takes says nothing about other ways.
+// The safe form compares threads in each of the four functions and panics on the wrong one. It looks up the current
+// thread in a thread-local variable that is filled on first use. That is one way to write the check, the published one;
+// its cost says nothing about other ways.
 
 // %%
 /// The variant `box+rc`: reference counts that are not atomic.
@@ -1360,9 +1355,9 @@ impl<const CHECKED: bool> WakerKind for LocalWaker<CHECKED> {
 // %% [markdown]
 // ## `Arc`, by the book
 //
-// The `Wake` trait of the standard library does the rest. Only the waker's own count is atomic; the weak link
-// below it is not; in a proper `Arc` waker it would be. So even here the wakers must not leave their thread.
-// We keep it so, because that is what was published.
+// The `Wake` trait of the standard library does the rest. Only the waker's own count is atomic; the weak link below it
+// is not, as it would be in a proper `Arc` waker. So even here the wakers must not leave their thread. This is as
+// published.
 
 // %%
 /// The variant `box+arc`: reference counts that are atomic.
@@ -1444,8 +1439,7 @@ impl<K: WakerKind, P: Probe<Choices = AsDescribed>> BoxRcExecutor<K, P> {
 }
 
 // %% [markdown]
-// Of the three kinds of waker, one looks after itself. Of the executors here, the one that uses it is the
-// only one that safe code can make.
+// One of the three kinds of waker is safe by itself. Its executor is the only one here that safe code can make.
 
 // %%
 impl<P: Probe<Choices = AsDescribed>> BoxRcExecutor<CheckedRcWaker, P> {

@@ -30,9 +30,9 @@
 // %% [markdown]
 // ## Compile cells as for a benchmark
 //
-// A notebook kernel normally compiles in Cargo's development profile, with overflow checks and debug
-// assertions. Those cost each server a different share of its time, so every ratio would come out wrong. The
-// first thing we do is switch all of that off. The harness checks, and refuses to measure if we forget.
+// A notebook kernel normally compiles in Cargo's development profile, with overflow checks and debug assertions. Those
+// cost each server a different share of its time, so every ratio would come out wrong. So the first cell switches all of
+// that off. Without it, the harness refuses to measure.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -45,8 +45,8 @@
 // :dep slab = "=0.4.12"
 
 // %% [markdown]
-// Two crates besides our harness: `slab`, a vector with reusable slots, which the event loop and every table
-// below are made of, and `libc` for the system call.
+// Two crates besides our harness: `slab`, a vector with reusable slots, from which the event loop and every table below
+// are made, and `libc` for the system call.
 
 // %%
 use std::cell::{Cell, RefCell};
@@ -122,7 +122,7 @@ impl Operation {
 }
 
 // %% [markdown]
-// The system call is a `read` of one byte from a pipe into which nobody ever writes. It goes through the
+// The system call is a `read` of one byte from a pipe that is never written to. It goes through the
 // file layer, always fails in the same way, and the variants called `+syscalls` make it with *every* operation:
 // with `register` and `poll` too, as the published program does.
 
@@ -232,11 +232,11 @@ impl Stats {
 // ### Details that are not async
 //
 // Some details of the published program have nothing to do with async, and may still cost the loop and the executors
-// unequally: what an operation that would block reports, whether a result may hold an error, where the poller leaves its events, whether a newline is
-// searched from the front or the back, what a list does when it is asked to remove what it does not hold, and whether
-// the optimiser may look into the fake. Each of them is a *choice*, made when the code is compiled. The published
-// variants make the choices of the document, except that the fake stays opaque; `manual (best)` and the ladder make the
-// others. A table of the analysis says what each choice does.
+// unequally: what an operation that would block reports, whether a result may hold an error, where the poller leaves its
+// events, whether the search for a newline begins at the front or the back, what a list does when it is asked to remove
+// an entry that it does not hold, and whether the optimiser may look into the fake. Each of them is a *choice*, made
+// when the code is compiled. The published variants make the choices of the document, except that the fake stays opaque;
+// `manual (best)` and the ladder make the others. A table of the analysis says what each choice does.
 
 // %%
 /// What an operation that would block reports.
@@ -278,7 +278,8 @@ impl Blocked for io::Error {
 
 // %% [markdown]
 // In the async servers, an operation is a future. Its result may hold an error, which the servers pass on with `?` and
-// unwrap in the end, as published; or it is the plain value. A `Result` that cannot be an error is as large as its value.
+// unwrap in the end, as published; or it is the plain value. A `Result` without a possible error is as large as its
+// value.
 
 // %%
 /// What the future of an operation reports if it fails in another way than that it would block, which it never does.
@@ -666,8 +667,7 @@ impl<S: Clone + Deref<Target = Stats>, C: Choices> FakeListener<S, C> {
 // `accept` succeeds once per poll, and a connection is done two polls later, so **at most three connections are
 // alive at once**. This load is a pipeline, not a crowd; that matters for every statement about memory further down.
 //
-// The poller insists that everything is unregistered in the end. A variant that leaks a connection does not
-// get away with it.
+// The poller insists that everything is unregistered in the end. A variant that leaks a connection fails.
 
 // %%
 /// Tells which registered objects are ready: all of them.
@@ -720,16 +720,15 @@ impl<S: Deref<Target = Stats>, C: Choices> Drop for FakePoll<S, C> {
 // %% [markdown]
 // # Counting without touching what is timed
 //
-// Before we time anything we want proof that all variants do the same work: as many spawns, polls, wakes and
-// clones of wakers as the algorithm calls for, not one more. Counting that in the timed code would slow down
-// precisely what we look at. So the machinery below is generic over a *probe*. `Counted` counts; `Timed` does
-// nothing, and vanishes when compiled.
+// Before we time anything we want proof that all variants do the same work: as many spawns, polls, wakes and clones of
+// wakers as the algorithm calls for, not one more. Counting in the timed code would slow down the very thing to be
+// measured. So the machinery below is generic over a *probe*. `Counted` counts; `Timed` does nothing, and vanishes when
+// compiled.
 //
-// `Timed` has a second job, hidden in its parameter. Two variants that share a generic instance also share
-// its code, which the optimiser may then inline in neither; and a variant would be timed differently for
-// having a neighbour. With a label of its own, a variant gets its own copy of everything between the server and the fake
-// kernel. The published servers are ten in one program and share such code, and that takes time: so here they have one
-// label together.
+// `Timed` has a second job, hidden in its parameter. Two variants that share a generic instance also share its code,
+// which the optimiser may then inline in neither; and a variant's time would depend on its neighbours. With a label of
+// its own, a variant gets its own copy of everything between the server and the fake kernel. The published servers are
+// ten in one program and share such code, and that takes time: so here they have one label together.
 
 // %%
 /// What a probe can count, besides the six operations in [`Stats`].
@@ -781,7 +780,7 @@ impl Counter {
 }
 
 // %% [markdown]
-// A probe is told of each of these.
+// A probe is notified of each of these.
 
 // %%
 /// Is told what happens; may ignore it.
@@ -801,8 +800,8 @@ pub trait Probe: 'static {
 }
 
 // %% [markdown]
-// Here are both probes. Note that neither has a value anywhere: they act through their type alone, so the
-// structs that are timed have not one byte more than they need.
+// Here are both probes. Neither has a value anywhere: they act through their type alone, so the timed structs are not a
+// byte larger.
 
 // %%
 /// The probe of the timed code: ignores everything. `Label` tells the code of one variant from that of the
@@ -827,8 +826,8 @@ impl<Label: 'static, C: Choices> Probe for Timed<Label, C> {
 }
 
 // %% [markdown]
-// The counting probe also remembers where the fake put what it handed over. What is sent from there was not copied
-// meanwhile: not into another buffer, and not with a buffer that moved.
+// The counting probe also remembers where the fake wrote a line. A line sent from there was not copied meanwhile:
+// neither into another buffer nor with a buffer that moved.
 
 // %%
 /// Where bytes were received that were not sent yet: the address and the number of each. And how many were sent.
@@ -854,7 +853,7 @@ fn with_places<Out>(use_them: impl FnOnce(&mut Places) -> Out) -> Out {
 }
 
 // %% [markdown]
-// All else that it counts is one tally for each counter.
+// Everything else is one tally for each counter.
 
 // %%
 /// The probe of the proof: keeps one tally per thread.
@@ -907,10 +906,10 @@ impl<C: Choices> Probe for Counted<C> {
 // %% [markdown]
 // ## What a server does with a request
 //
-// Nothing, in the published program: it looks for the end of the line and sends the line back. That makes the
-// cost of the scheduling as visible as it can be, and as irrelevant as it can be. So we add a knob, a chain
-// of xorshift steps, each of which needs the result of the one before. The published text *computes* what ten
-// microseconds of work per request would do to its ratio; we will run the work.
+// Nothing, in the published program: it looks for the end of the line and sends the line back. That makes the cost of
+// the scheduling as visible as it can be, and as irrelevant as it can be. So there is an extra knob, a chain of xorshift
+// steps, each of which needs the result of the one before. The published text *computes* what ten microseconds of work
+// per request would do to its ratio; here the work is run.
 
 // %%
 /// What a world is put under.
@@ -984,10 +983,10 @@ pub fn holds_line<C: Choices>(received: &[u8]) -> bool {
 //
 // ## A list without allocations
 //
-// The published loop keeps a list of the connections that have something to do, and so do all its executors
-// with their tasks. It must offer constant-time removal from the middle, in order that a second event for the
-// same connection does not queue it twice. Hence a doubly linked list; and since the nodes live in a slab,
-// the links are slot numbers, not pointers, and the borrow checker has nothing to object to.
+// The published loop keeps a list of the connections that have something to do, and so do all its executors with their
+// tasks. It must offer constant-time removal from the middle, so that a second event for the same connection does not
+// queue it twice. Hence a doubly linked list; and since the nodes live in a slab, the links are slot numbers, not
+// pointers, and the borrow checker has nothing to object to.
 
 // %%
 /// A slab entry that can be linked into a [`RunList`].
@@ -1331,26 +1330,24 @@ pub fn glance(load: Load, worlds: &[(&str, World)]) -> harness::Seen {
 // ])
 
 // %% [markdown]
-// ## As good as I can make it
+// ## As good as we can make it
 //
-// "What you do use, you couldn't hand code any better", says the definition of a zero-cost abstraction. The
-// published loop *can* be hand-coded better. It queues connections in a list, only to walk the list at once;
-// but the events that the poller delivered are that list already. And with at most 256 connections, a fixed
-// array will do for a slab. What remains is this: for each event, step its connection. The buffer is as large
-// and as zeroed as everywhere else, and the fake kernel sees the same 2308 operations. One difference is
-// visible from outside: the listener is unregistered after the last accept, as the async servers do it, so
-// two events fewer are delivered than in the published loop, 768 for 770.
+// "What you do use, you couldn't hand code any better", says the definition of a zero-cost abstraction. The published
+// loop *can* be hand-coded better. It queues connections in a list, only to walk the list at once; but the events from
+// the poller already are that list. And with at most 256 connections, a fixed array can replace the slab. What remains:
+// for each event, step its connection. The buffer is as large and as zeroed as everywhere else, and the fake kernel sees
+// the same 2308 operations. One difference is visible from outside: the listener is unregistered after the last accept,
+// as the async servers do it, so two events fewer are delivered than in the published loop, 768 for 770.
 //
 // All ratios in the tables use the *published* loop as their baseline. Look at both before you judge the abstraction.
 
 // %% [markdown]
 // ### Two loads
 //
-// The published load is a pipeline: the listener yields one client per poll, so at most three connections
-// live at once, all state stays in the first-level cache, and every table could be tiny. That flatters
-// everything that walks or allocates. So there is a second load, a **crowd**: all 256 clients knock at the
-// same moment, and `accept` never blocks. Then 256 connections live at once, two polls serve them all, and
-// each poll reports 256 events.
+// The published load is a pipeline: the listener yields one client per poll, so at most three connections live at once,
+// all state stays in the first-level cache, and every table could be tiny. That flatters everything that walks or
+// allocates. So there is a second load, a **crowd**: all 256 clients connect at the same moment, and `accept` never
+// blocks. Then 256 connections live at once, two polls serve them all, and each poll reports 256 events.
 
 // %%
 /// Where clients come from.
@@ -1487,7 +1484,7 @@ impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
 }
 
 // %% [markdown]
-// It accepts all who are waiting, steps each connection that has an event, and returns when all are served.
+// It accepts all waiting clients, steps each connection that has an event, and returns when all are served.
 
 // %%
 impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
@@ -1551,7 +1548,7 @@ impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
 }
 
 // %% [markdown]
-// As a world, like the published loop above; which door it has, a type says.
+// As a world, like the published loop above; a type says which door it has.
 
 // %%
 /// The world of the best loop.
@@ -1638,7 +1635,7 @@ pub fn prove_both(
 }
 
 // %% [markdown]
-// Each world is compiled twice, with the two probes, and with a label that nobody else has, or that it is given.
+// Each world is compiled twice, with the two probes, and with a label of its own, or one that it is given.
 
 // %%
 /// A world twice, with its probe `P` in both ways: `twice!(P => nonbox::<NoWork, P, SMALL>)`, or `twice!(Label, P => …)`

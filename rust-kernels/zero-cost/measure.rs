@@ -22,26 +22,25 @@
 // two short `async` functions and let the compiler build those structs. **What do you pay for the second
 // way?**
 //
-// Justin Karneges put that question to himself in
-// [rust-async-bench](https://github.com/jkarneges/rust-async-bench/tree/818a146) and published an answer in
-// September 2022: for all 256 requests a bare loop takes 24.5 µs, the leanest of his async executors 90.7 µs,
-// and with a system call behind every I/O operation the two come within ten per cent. [Two](loop.ipynb)
-// [notebooks](executors.ipynb) build his ten servers again, from the description up, and a better hand-written loop to
-// compare them with. This one declares what is measured and compared, and measures it on *your* machine.
+// Justin Karneges asked that question in [rust-async-bench](https://github.com/jkarneges/rust-async-bench/tree/818a146)
+// and published his answer in September 2022: for all 256 requests a bare loop takes 24.5 µs, the leanest of his async
+// executors 90.7 µs, and with a system call behind every I/O operation the two come within ten per cent.
+// [Two](loop.ipynb) [notebooks](executors.ipynb) build his ten servers again, from the description up, and a better
+// hand-written loop to compare them with. This one declares what is measured and compared, and measures it on *your*
+// machine.
 //
 // So the answer here is what the published minimal executors cost, not the least that any could. `manual (best)` below
-// is the best loop that I can write. Async has no such champion here: how far it can be pushed is the question of [the
-// frontier](../ladder/frontier.ipynb).
+// is the best loop that we can write. The best async server is the subject of [the frontier](../ladder/frontier.ipynb).
 //
-// All 256 requests together are one **iteration**, and every figure is the cost of an iteration unless it
-// says otherwise. A **run** is what is kept in `data/runs`: one measurement of everything, from start to end.
-// (In the code, `run` is the function that makes one iteration.)
+// All 256 requests together are one **iteration**, and every figure is the cost of an iteration unless it says
+// otherwise. A **run** is one measurement of everything, kept in `data/runs`. (In the code, `run` is the function that
+// makes one iteration.)
 //
 // After reading it you can decide three things about a single-threaded program of your own:
 //
 // 1. whether the cost of `async` is anywhere near the cost of the work it schedules;
-// 2. whether you need to avoid boxing futures, or may stop thinking about it;
-// 3. whether an `Rc` waker is worth its danger, or `Arc` will do.
+// 2. whether you need to avoid boxing futures;
+// 3. whether an `Rc` waker is worth its danger, or an `Arc` is good enough.
 //
 // The notebook is also a Rust crate (`rust-kernels/zero-cost`, the same text), so everything you read here is
 // tested, linted and run under sanitizers. Nothing below is pseudo-code.
@@ -49,9 +48,9 @@
 // %% [markdown]
 // ## Compile cells as for a benchmark
 //
-// A notebook kernel normally compiles in Cargo's development profile, with overflow checks and debug
-// assertions. Those cost each server a different share of its time, so every ratio would come out wrong. The
-// first thing we do is switch all of that off. The harness checks, and refuses to measure if we forget.
+// A notebook kernel normally compiles in Cargo's development profile, with overflow checks and debug assertions. Those
+// cost each server a different share of its time, so every ratio would come out wrong. So the first cell switches all of
+// that off. Without it, the harness refuses to measure.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -132,8 +131,8 @@ pub struct Variant {
 }
 
 // %% [markdown]
-// A variant's name under a load is the key of its rows, in the very words of the published table, so that
-// measured and published figures can be joined without a dictionary.
+// A variant's name under a load is the key of its rows, in the words of the published table, so that measured and
+// published figures can be joined directly.
 
 // %%
 impl Variant {
@@ -302,7 +301,7 @@ pub fn variants() -> Vec<Variant> {
 // - **Task polls.** A connection is polled three times (its read fails, its write fails, it is done); the
 //   accept task 257 times (once to begin, then once for each client). Hence 3 · 256 + 257 = 1025.
 // - **Wakers.** 256 accepts, 256 reads and 256 writes fail once and succeed once, and bind a waker each time:
-//   1536 clones. Half of them are used up by a wake, and half are thrown away by an operation that succeeded:
+//   1536 clones. Half of them are used up by a wake, and half are dropped by an operation that succeeded:
 //   768 and 768.
 // - **No copies.** Every line is sent from where it was received: 256 times 12 bytes.
 // - **Nothing in vain.** No operation is polled before its object is ready, and no waker is kept from one
@@ -348,8 +347,8 @@ pub fn expected(variant: &Variant, load: Load) -> Counts {
 }
 
 // %% [markdown]
-// The proof runs in a cell below, in `cargo test`, and once more whenever the study is built: a study with an
-// unproven variant does not come to be.
+// The proof runs in a cell below, in `cargo test`, and once more whenever the study is built: a study with an unproven
+// variant cannot be built.
 
 // %%
 /// The counts of a variant under this load.
@@ -361,9 +360,9 @@ pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
 }
 
 // %% [markdown]
-// A proof that fails must not be overlooked. But the kernel only prints what a panic says, or an error that a
-// cell hands to `?`, and goes on with the cells below. It does stop when its program ends, and so the cells that prove
-// and measure hand their errors to `harness::stop`, which says what is wrong and ends it.
+// A proof that fails must not be overlooked. But the kernel only prints the message of a panic, or an error that a cell
+// passes to `?`, and goes on with the cells below. It stops when its program ends, so the cells that prove and measure
+// pass their errors to `harness::stop`, which prints them and ends the program.
 
 // %% tags=["active-ipynb"]
 // for variant in variants().iter().filter(|variant| variant.loads[0] == PUBLISHED[0]) {
@@ -373,24 +372,22 @@ pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
 // }
 
 // %% [markdown]
-// Look at the last column. It is 0 for the loops, which have no futures. Unboxed, every slot is as large as
-// the largest future; a box is as large as what is in it. And `async` itself has a cost here that no timing
-// shows: a connection's future is larger than the 128 bytes of its buffer, because it has to hold everything
-// that lives across an `await`.
+// Look at the last column. It is 0 for the loops, which have no futures. Unboxed, every slot is as large as the largest
+// future; a box is as large as its content. And `async` itself has a cost here that no timing shows: a connection's
+// future is larger than the 128 bytes of its buffer, because it holds everything that lives across an `await`.
 
 // %% [markdown]
 // # The study
 //
-// What remains is to hand it all to the harness. It measures in rounds: every round runs each variant for some
-// milliseconds, in a fresh random order, and only times of the same round are ever compared. The machine may slow down
-// by half from one minute to the next, as rented machines do, and the ratios will not notice. The baseline is measured
-// twice, the second time as `manual (A/A)`, whose true ratio is exactly 1. Whatever the study says about that one is
-// its error.
+// The harness does the rest. It measures in rounds: every round runs each variant for some milliseconds, in a fresh
+// random order, and only times of the same round are compared. A rented machine may become half as fast from one minute
+// to the next, and the ratios do not change. The baseline is measured twice, the second time as `manual (A/A)`, whose
+// true ratio is exactly 1: its difference from 1 is error.
 
 // %% [markdown]
 // Every variant is compared with the published loop under its load. Some are also compared with each other, because the
-// published text does, or because the two differ in little. What changes from the second to the first is said here, in
-// a few words, and nowhere else: the analysis picks its pairs from this list.
+// published text does, or because the two differ in little. The change from the second to the first is described here,
+// in a few words, and nowhere else: the analysis picks its pairs from this list.
 
 // %%
 /// What the published pairs of a boxed and an unboxed executor differ in, and the same but for the box.
@@ -496,10 +493,9 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # Measurement
 //
-// Choose how long. `quick` measures for a few seconds (the cells took about a minute to compile) and shows
-// that everything works; it is not evidence. For that, set
-// the environment variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel, or
-// write `harness::Profile::standard()` into the next cell.
+// Choose how long. `quick` measures for a few seconds (the cells took about a minute to compile) and shows that
+// everything works; it is not evidence. For evidence, set the environment variable `ASYNC_COST_PROFILE` to `standard` or
+// `thorough` before you start the kernel, or write `harness::Profile::standard()` into the next cell.
 
 // %% tags=["active-ipynb"]
 // {
@@ -516,8 +512,8 @@ pub fn study() -> Result<Study, UnequalWork> {
 //
 // Everything here was written anew. These differences could matter to a result:
 //
-// - The operations are out of line and opaque here, and were open to the optimiser there. What that does is measured
-//   (`manual (inlined)` and its like), and the claims that hang on it are also weighed with those.
+// - The operations are out of line and opaque here, and were open to the optimiser there. The effect is measured
+//   (`manual (inlined)` and the like), and the claims that depend on it are also judged with those.
 // - The ledger is a `Cell` for each kind of operation, and so is what a listener and a spawner remember; they were
 //   `RefCell`s there. The poller's events have room for all.
 // - Whether a future is made in its box or copied into it was up to the compiler, which copies. The published variants
@@ -529,12 +525,11 @@ pub fn study() -> Result<Study, UnequalWork> {
 //
 // - The raw samples are in `data/runs`, and the analysis notebook next to this one reads them: intervals,
 //   verdicts, and your ratios next to the published ones.
-// - Change something. Make the connection's buffer uninitialised, give `CheckedRcWaker` another check, let
-//   a wake poll its task at once: edit a cell of [the loop](loop.ipynb) or [the executors](executors.ipynb), save, and
-//   the proof above, run again, will tell you whether it is still the same server.
-// - `cargo bench -p zero-cost --bench counts` counts instructions and allocations, which no noise can
-//   disturb. They do not replace time: an atomic increment counts the same as a plain one, and clearing a
-//   buffer with one string instruction counts once for each byte.
+// - Change something. Make the connection's buffer uninitialised, give `CheckedRcWaker` another check, let a wake poll
+//   its task at once: edit a cell of [the loop](loop.ipynb) or [the executors](executors.ipynb), save, and run the proof
+//   above again: it tells you whether it is still the same server.
+// - `cargo bench -p zero-cost --bench counts` counts instructions and allocations, which are free of noise. They do not
+//   replace time: an atomic increment counts the same as a plain one, and clearing a buffer with one string instruction
+//   counts once for each byte.
 // - Three connections at a time keep every object in the first-level cache, and each box comes from the
-//   hottest block of the allocator. What boxing costs with ten thousand connections alive, this study cannot
-//   say.
+//   hottest block of the allocator. This study cannot say what boxing costs with ten thousand connections alive.

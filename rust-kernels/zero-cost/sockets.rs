@@ -15,12 +15,12 @@
 // ---
 
 // %% [markdown]
-// # Does it disappear in a real application?
+// # Does the cost of async disappear in a real application?
 //
-// What `async` costs compared with a loop written by hand, [the notebook next to this one](measure.ipynb) measures on a
-// fake operating system made of counters. Such figures are usually published with a comfort: *in a real application
-// there are system calls, and next to them the difference disappears.* That is usually computed, at best imitated by a
-// dummy call behind each operation. Here we look.
+// [The notebook next to this one](measure.ipynb) measures what `async` costs over a loop written by hand, on a fake
+// operating system made of counters. Such figures usually come with a reassurance: *in a real application there are
+// system calls, and next to them the difference disappears.* That is usually calculated, or imitated by a dummy call
+// behind each operation. Here it is measured.
 //
 // So this is the same server once more, on real sockets. Clients connect, each sends a line, each gets its
 // line back; bytes go through the kernel, the poller is a real epoll, connections are file descriptors that
@@ -30,20 +30,18 @@
 // - `async`: async functions on [the frontier](../ladder/frontier.ipynb), an executor of our own;
 // - `async+box`: the same functions on the same executor, each connection's future in a box of `dyn Future`.
 //
-// Once more, the first two serve clients who keep their connections and ask again and again. Then nothing is opened or
-// closed, and what async adds to a request can be told to some nanoseconds.
+// The first two also serve clients that keep their connections and ask again and again. Then nothing is opened or
+// closed, and the cost of async per request is known to some nanoseconds.
 //
-// When you have read it you can decide whether the choice between the three matters for a server of your
-// own that does *at least* this: accept, read, write, close. What a real server does beyond that is the
-// same on both sides, and only makes the difference smaller. What a real server does *not* do, namely play
-// its own clients, makes it look smaller here than it is; so that part is measured too, for you to
-// subtract.
+// After reading it you can decide whether the choice between the three matters for a server of your own that does *at
+// least* this: accept, read, write, close. Anything more that a real server does is the same on both sides, and only
+// makes the relative difference smaller. But a real server does *not* play its own clients, which makes the difference
+// look smaller here than it is; so that part is measured too, for you to subtract.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
 //
-// These settings give cells the profile of `cargo bench`. The harness looks, and refuses to measure without
-// them.
+// These settings give cells the profile of `cargo bench`. Without them, the harness refuses to measure.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -59,7 +57,7 @@
 
 // %% [markdown]
 // From `zero-cost`, which is the other notebook as a crate, come the probes that count without being timed, and the
-// work of a request; from `frontier` the executor, its reactor and epoll. Nothing of that is repeated here.
+// work of a request; from `frontier` the executor, its reactor and epoll.
 
 // %%
 use std::array;
@@ -88,7 +86,7 @@ use zero_cost_loop::{
 //
 // ## The ledger
 //
-// Equal work is a promise that has to be kept in system calls, because they are what the time goes into. So
+// Equal work has to be equal in system calls, because that is where the time goes. So
 // each call to the operating system is entered in a ledger, in timed code as well: one addition to a cell,
 // next to a system call. The server's calls and the client's are kept apart.
 
@@ -125,7 +123,7 @@ pub enum Call {
 }
 
 // %% [markdown]
-// All of these are one system call, but one: opening a connection makes the pair of sockets and sets
+// All of these are one system call, with one exception: opening a connection makes the pair of sockets and sets
 // each of them to non-blocking. (A test runs the servers under `strace` and compares.)
 
 // %%
@@ -220,7 +218,7 @@ impl Ledger {
 }
 
 // %% [markdown]
-// What it has counted is exported under these names.
+// The counts are exported under these names.
 
 // %%
 impl Ledger {
@@ -309,11 +307,10 @@ impl Drop for Socket<'_> {
 // %% [markdown]
 // ## The listener
 //
-// A connection is a fresh pair of Unix-domain sockets: the client keeps one end, the server gets the other.
-// What is missing is the moment of arrival, in which a listening socket becomes readable. A third pair of sockets plays
-// that part, and not for free: clients write a byte to it for each connection,
-// and to accept is to read one such byte and take the connection that waits. That is one system call, as
-// `accept4` would be, and one that would block when nobody has connected.
+// A connection is a fresh pair of Unix-domain sockets: the client keeps one end, the server gets the other. What is
+// missing is the moment of arrival, when a listening socket becomes readable. A third pair of sockets plays that part:
+// clients write a byte to it for each connection, and to accept is to read one such byte and take the waiting
+// connection. That is one system call, as `accept4` would be, and one that would block when no client has connected.
 
 // %%
 /// Where connections arrive.
@@ -361,7 +358,7 @@ impl Listener {
 }
 
 // %% [markdown]
-// Clients who connect together are announced together. A Unix-domain socket books every write with some hundred
+// Clients that connect together are announced together. A Unix-domain socket charges every write with some hundred
 // bytes of overhead, and would be full after less than three hundred single bytes.
 
 // %%
@@ -403,16 +400,16 @@ impl AsFd for Listener {
 // %% [markdown]
 // ## The clients
 //
-// Somebody has to send requests, and there is only one thread. So clients follow a script and the server's
-// wait is their cue: whenever the server has nothing left to do but to wait, they take a *turn*, after
-// which something is ready. In a turn, who was answered reads the answer and hangs up; who was connected in
-// the turn before sends a line; and new clients connect, as long as fewer than `live` are connected.
+// Requests have to come from the same thread. So clients follow a script: whenever the server has nothing left to do but
+// wait, they take a *turn*, after which something is ready. In a turn, clients with an answer read it and hang up;
+// clients that connected in the turn before send a line; and new clients connect, as long as fewer than `live` are
+// connected.
 //
 // This work is the same code for all variants, driven by the same number of turns. Where it is part of the time, it is
 // also measured on its own, further down; where connections are kept, it is no part of the time.
 //
-// A client asks once, and the server hangs up after its answer; or it asks several times over its one connection, and
-// hangs up itself. No two clients say the same, so an answer that went to the wrong connection is noticed.
+// A client asks once, and the server hangs up after its answer; or it asks several times over one connection, and hangs
+// up itself. No two clients send the same, so an answer to the wrong connection is noticed.
 
 // %%
 /// Bytes of a request, and of its answer.
@@ -430,7 +427,7 @@ pub fn line(number: usize) -> [u8; LINE] {
 }
 
 // %% [markdown]
-// A client remembers what it has said and how much of the answer has come.
+// A client remembers its request and how much of the answer has arrived.
 
 // %%
 /// A client that is connected.
@@ -510,8 +507,8 @@ impl Clients {
 }
 
 // %% [markdown]
-// In a turn, clients with an answer ask again or leave, those who have just connected ask, and others take the place of
-// those who left.
+// In a turn, clients with an answer ask again or leave, those that have just connected ask, and others replace those
+// that left.
 
 // %%
 impl Clients {
@@ -549,8 +546,8 @@ impl Clients {
 }
 
 // %% [markdown]
-// All servers have the same interface: a function that serves so many connections and lets others have their turn
-// before each wait.
+// All servers have the same interface: a function that serves a number of connections and calls the clients before each
+// wait.
 
 // %%
 /// Serves so many connections, and calls the second argument before each wait.
@@ -571,9 +568,9 @@ impl Clients {
 }
 
 // %% [markdown]
-// Such a run opens and closes a connection for each request. To see a request alone, clients keep their connections,
-// and the clock runs only while the server answers: from the end of a turn in which somebody asked to the server's next
-// wait. That takes two readings of the clock for each wait, as many for every server.
+// Such a run opens and closes a connection for each request. To see a request alone, clients keep their connections, and
+// the clock runs only while the server answers: from the end of a turn with a request to the server's next wait. That
+// takes two readings of the clock for each wait, as many for every server.
 
 // %%
 impl Clients {
@@ -601,13 +598,12 @@ impl Clients {
 // ## The system
 //
 // Loop and frontier wait with the same epoll, which is the frontier's. A socket is registered once, *edge-triggered*:
-// what is reported is a change, so a server that is not told of a socket knows that nothing has happened there since it
-// looked. An answer that does not fit into the socket is the exception: from then on the socket is watched for writing
-// as well. With lines as short as ours that never happens, and a connection costs two calls to the poller: one to come,
-// one to go.
+// only changes are reported, so a socket that is not reported has not changed since the server looked. An answer that
+// does not fit into the socket is the exception: from then on the socket is watched for writing as well. With lines as
+// short as ours that never happens, and a connection costs two calls to the poller: one to register, one to unregister.
 //
 // Around it lies the ledger. A wait has a limit, and what is ready is ready before it begins, because clients act on
-// the same thread; so the limit only makes a mistake end in a message and not in silence.
+// the same thread; so the limit only turns a hang into an error message.
 
 // %%
 /// How long a server waits before it gives up.
@@ -724,10 +720,9 @@ impl Sockets for Ledgered<'_> {
 // %% [markdown]
 // # By hand
 //
-// The state machine that everyone writes: am I receiving or sending, and how far am I? `step` goes as far
-// as it can and says what it waits for. Whatever goes wrong, a client that hangs up in the middle of its
-// line, a socket that breaks while we write, a line that is longer than the buffer: it ends *this*
-// connection only.
+// The state machine that everyone writes: am I receiving or sending, and how far am I? `step` goes as far as it can and
+// says what it waits for. An error (a client that hangs up in the middle of its line, a socket that breaks during a
+// write, a line longer than the buffer) ends *this* connection only.
 
 // %%
 /// How far a connection came.
@@ -764,9 +759,9 @@ impl<'d> Connection<'d> {
 }
 
 // %% [markdown]
-// A read that does not fill its buffer has left nothing behind, unless the client has finished, so it is not followed
-// by another "to see if there is more". Whether a client may ask again (`KEEPS`) is known when the server is compiled,
-// so a server of single requests does not pay for it.
+// A read that does not fill its buffer has emptied the socket, unless the client has finished, so no second read follows
+// "to see if there is more". Whether a client may ask again (`KEEPS`) is known when the server is compiled, so a server
+// of single requests does not pay for it.
 
 // %%
 impl Connection<'_> {
@@ -882,7 +877,7 @@ impl<W: Work, P: Probe, const KEEPS: bool> ManualServer<'_, W, P, KEEPS> {
 }
 
 // %% [markdown]
-// The loop itself is short. It ends when everybody has come and gone.
+// The loop itself is short. It ends when all clients have come and gone.
 
 // %%
 impl<W: Work, P: Probe, const KEEPS: bool> ManualServer<'_, W, P, KEEPS> {
@@ -1013,12 +1008,11 @@ pub fn boxed<W: Work, P: Probe>(steps: u32, listener: &Listener, repeat: Repeat<
 // %% [markdown]
 // ## The null subject
 //
-// How much of the time is not the server's at all? The variant `client` runs the same clients against a
-// stand-in that knows in advance what will happen when. It has no poller, never tries in vain, never waits;
-// it does only what must happen at the other end for the clients to go on: take the connection, one read,
-// one write, close. Its time is the floor below all servers. Subtract it from both sides, and what is left
-// of a server is what it spends on *finding out* when to do these things: the poller, the registrations,
-// the reads that come too early, and the loop or the executor around them.
+// How much of the time is not the server's? The variant `client` runs the same clients against a stand-in that knows in
+// advance what happens when. It has no poller, never tries in vain, never waits; it does only what must happen at the
+// other end for the clients to go on: take the connection, one read, one write, close. Its time is the floor below all
+// servers. Subtract it from both sides, and the rest is what a server spends on *finding out* when to do these things:
+// the poller, the registrations, the reads that come too early, and the loop or the executor around them.
 
 // %%
 /// The variant `client`.
@@ -1049,9 +1043,9 @@ pub fn stand_in<W: Work, P: Probe>(steps: u32, listener: &Listener, repeat: Repe
 }
 
 // %% [markdown]
-// Where connections are kept, the floor holds all that is the kernel's. `calls alone` makes every system call of a
-// server, in the same order, and decides nothing: it knows which sockets are ready and what is in them. What a server
-// takes on top of that is its own.
+// Where connections are kept, the floor contains all of the kernel's time. `calls alone` makes every system call of a
+// server, in the same order, and decides nothing: it knows which sockets are ready and what is in them. Any extra time
+// is the server's own.
 
 // %%
 /// The variant `calls alone`, for clients who all come at once.
@@ -1101,10 +1095,10 @@ pub fn calls_alone<W: Work, P: Probe>(steps: u32, listener: &Listener, repeat: R
 // at best. With `live=256`, all clients are there at once: two waits serve them all, and 256 sockets and tasks no
 // longer fit into the first-level cache. That load is the harder test of the claim.
 //
-// With `asks=64` or `asks=8`, clients keep their connections and ask so many times, and only answers are timed.
+// With `asks=64` or `asks=8`, clients keep their connections and ask that many times, and only answers are timed.
 //
-// And since a real application also *does* something, `manual` and `async` are run with work as well: so
-// many steps of a dependent xorshift chain per request, about a nanosecond each.
+// And since a real application also *does* something, `manual` and `async` are run with work as well: a number of steps
+// of a dependent xorshift chain per request, about a nanosecond each.
 
 // %%
 /// What a world is put under.
@@ -1210,7 +1204,7 @@ pub fn variants() -> [Variant; 9] {
 // %% [markdown]
 // # Proof of equal work
 //
-// What must one run of *C* clients count, who ask *A* times each? They come in batches of `live`, so there are *B* =
+// What must one run of *C* clients count, which ask *A* times each? They come in batches of `live`, so there are *B* =
 // *C* / `live` batches, rounded up. Where *A* > 1 the client hangs up, and the server has to notice: *E* = *C* ends,
 // else none.
 //
@@ -1226,8 +1220,8 @@ pub fn variants() -> [Variant; 9] {
 //   for the one that accepts.
 // - **Wakers** are never cloned: the reactor notes tasks.
 //
-// For manual and async alike, in everything that both have, and for `calls alone` in all system calls. Nothing in it
-// depends on luck: the script decides what is ready when.
+// This holds for manual and async, as far as both have the counter, and for all system calls of `calls alone`. Nothing
+// depends on chance: the script decides what is ready when.
 
 // %%
 /// The counters of the probe that mean something here.
@@ -1267,7 +1261,7 @@ pub fn count(world: World, load: Load) -> Counts {
 }
 
 // %% [markdown]
-// The same in code. How large futures are is for the compiler to say.
+// The same in code. The compiler decides how large futures are.
 
 // %%
 /// What one run of a variant must count, by the reasoning above.
@@ -1340,7 +1334,7 @@ pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
 }
 
 // %% [markdown]
-// Here is what they count without work of their own, once it is proved.
+// Here is what they count without extra work, once it is proved.
 
 // %% tags=["active-ipynb"]
 // for variant in variants() {
@@ -1358,8 +1352,8 @@ pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
 //
 // # The study
 //
-// Every variant is compared with the loop written by hand under its load, and the boxed server with the other one. What
-// changes is said here, and the analysis repeats it. Each load without work has a control.
+// Every variant is compared with the loop written by hand under its load, and the boxed server with the other one. The
+// change is described here, and the analysis repeats it. Each load without work has a control.
 
 // %%
 /// All variants under all their loads, proven to do equal work.
@@ -1400,7 +1394,7 @@ pub fn study() -> Result<Study, UnequalWork> {
 }
 
 // %% [markdown]
-// For those who read this as a crate: a test builds the study, and so proves all of it. Ten thousand connections in
+// In the crate: a test builds the study, and so proves all of it. Ten thousand connections in
 // sequence, requests in pieces, clients that hang up, and files that must all be closed in the end, are
 // tested in files of their own.
 
@@ -1431,11 +1425,11 @@ mod tests {
 // # Measurement
 //
 // What is timed is a whole visit of 256 clients: opening their sockets, sending, serving, reading and checking the
-// answers, closing. Only the poller, the tables and the executor are made beforehand. Of clients who keep their
+// answers, closing. Only the poller, the tables and the executor are made beforehand. With clients that keep their
 // connections, only the server's answers are timed.
 //
-// `quick` takes a minute or two and shows that everything works; it is not evidence. For that, set the
-// environment variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
+// `quick` takes a minute or two and shows that everything works; it is not evidence. For evidence, set the environment
+// variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
 // {
@@ -1445,11 +1439,11 @@ mod tests {
 // };
 
 // %% [markdown]
-// What came out is told by the [analysis](analysis.ipynb): ratios to the loop written by hand, in the same round and
-// under the same load. Check `manual (A/A)` before anything else. Its true ratio is 1, so a difference that is not
-// clearly larger than its own has not been seen: "disappears" means no more and no less than that. Then look at
-// `client`, and where connections are kept at `calls alone`: what they lack to 1 is the part that a server can
-// influence at all. To judge servers alone, take the floor off both sides: (async − client) / (manual − client).
+// The [analysis](analysis.ipynb) has the results: ratios to the loop written by hand, in the same round and under the
+// same load. Check `manual (A/A)` first. Its true ratio is 1, so a difference that is not clearly larger than its own
+// has not been seen: that is what "disappears" means. Then look at `client`, and where connections are kept at `calls
+// alone`: the rest up to 1 is the part that a server can influence at all. To judge servers alone, take the floor off
+// both sides: (async − client) / (manual − client).
 //
 // # What this does not say
 //
@@ -1466,14 +1460,14 @@ mod tests {
 //   some nanoseconds may be that as well as `async`.
 // - Where `calls alone` and the loop are not told apart, no server can be seen. Then the interval is an upper bound,
 //   and no proof that there is no difference.
-// - 256 clients at once need some 520 open files, which the usual limit of 1024 allows. What happens with
-//   ten thousand at once, this study cannot say.
+// - 256 clients at once need some 520 open files, which the usual limit of 1024 allows. This study cannot say what
+//   happens with ten thousand at once.
 // - An answer that fits into the socket is never waited for. Large answers would add waits, and equally
 //   many to both sides.
 //
 // # What next
 //
 // - Change something: give the connection two lines to echo, watch levels instead of edges, let the clients
-//   send byte by byte. The proof will tell you which counts have changed, and for whom.
+//   send byte by byte. The proof tells you which counts have changed, and in which server.
 // - `cargo bench -p zero-cost-sockets --bench counts` counts instructions and allocations. Instructions are
 //   those in user space only: the kernel's are in none of these counts.
