@@ -72,7 +72,7 @@ def _example(data: Mapping[str, Any]) -> Iterable[dict[str, object]]:
     used = [row for row in data["rows"] if row["count"]]
     for row in used:
         times = {on: _text(price) for on, price in zip(RUNTIMES, row["prices"][0], strict=True)}
-        how = {"one": row["unit"], "driven": row["driven"]}
+        how = {"per": row["unit"], "driven": row["driven"]}
         yield {"a request does": row["what"]} | how | {"how often": f"{row['count']:g}"} | times
     for at, machine in enumerate(data["machines"]):
         sums = [total((row["count"], row["prices"][at][on]) for row in used) for on in range(len(RUNTIMES))]
