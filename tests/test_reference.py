@@ -22,7 +22,6 @@ from ours import committed_runs, tracked
 from async_cost import words
 from async_cost.findings import lint
 from async_cost.findings.committed import definitions, judged
-from async_cost.findings.definitions import newer
 from async_cost.findings.finding import Found, Judge
 from async_cost.findings.lint import SLOT, slots_of
 from async_cost.findings.record import Finding, Slot, recorded
@@ -33,18 +32,21 @@ from async_cost.report.charts import VEGALITE_MIME
 from async_cost.report.finding import Said
 from async_cost.report.notebook import OF_CODE, answers_of, page_of, said_in
 from async_cost.report.publish import publish
+from async_cost.runs import experiments
 from async_cost.runs.find import reference_run
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import Effect
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.statement import Outcome, counts_for_nothing, region
-from async_cost.workflow import analyses, experiments
+from async_cost.workflow import analyses
 from async_cost.workflow.definitions import FILES, tables
 from async_cost.workflow.publishing import execute, rooms_of
 from async_cost.workflow.sample import FOLDER, made
 from async_cost.workflow.studies import ANALYSED, analysis
 
 NO_EVIDENCE = "no evidence"
+#: Below so many nanoseconds a ratio needs them beside it.
+SMALL_NS = 20.0
 #: Pages whose analyses speak in findings.
 ESSAYS = sorted(ANALYSED.keys() - {"prices", "replication", "hardware", "trust"})
 #: At most so many lines of code in an analysis as ruff formats it, and words of its page outside of tables and folded
@@ -109,7 +111,7 @@ def places(one: Slot, like: Effect) -> Iterator[tuple[Outcome, float, float]]:
     """Intervals inside of the region, outside of each end, across each, and no effect, with the outcomes they must
     have.
     """
-    exact, (least, most) = one.quantity == "count", region(one, like.nothing)
+    exact, (least, most) = one.quantity == "count", region(one)
     end = least if math.isfinite(least) else most
     step = 0.04 * (most - least if math.isfinite(most - least) else max(1.0, abs(end)))
     step = step or 0.04 * max(1.0, abs(most))
@@ -174,7 +176,8 @@ def test_findings_of_the_reference_are_measured_and_most_hold(run, findings):
     found = [Judge(run)(one) for one in findings]
     lacking = [one.finding.id for one in found if not all(slot.measured for slot in one.slots)]
     assert not lacking
-    outcomes = {one.finding.id: one.outcome for one in found if one.judged and one.finding.id not in newer()}
+    newer = set(definitions().drop_nulls("since")["id"])
+    outcomes = {one.finding.id: one.outcome for one in found if one.judged and one.finding.id not in newer}
     holding = sum(outcome is Outcome.HOLDS for outcome in outcomes.values())
     assert holding >= 0.8 * len(outcomes), {name: word for name, word in outcomes.items() if word is not Outcome.HOLDS}
 
@@ -195,7 +198,7 @@ def test_a_sentence_shows_nanoseconds_beside_the_ratio_of_a_small_difference(run
                 added = judge.effects(replace(slot.main, operation="difference", unit="ns"))
                 differences[one.id, slot.name] = max(abs(each.value) for each in added)
     assert len(differences) > 5
-    assert not {place: ns for place, ns in differences.items() if ns < lint.SMALL_NS}
+    assert not {place: ns for place, ns in differences.items() if ns < SMALL_NS}
 
 
 def test_definitions_and_verdicts_of_committed_series_are_those_of_today(findings):

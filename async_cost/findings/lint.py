@@ -13,8 +13,6 @@ from async_cost.words import TIMES
 MOST_WORDS = 25
 #: A border may be so many times as far as the farthest number of a committed machine, or as near as the nearest.
 LOOSE = 2.0
-#: Below so many nanoseconds a ratio needs them beside it.
-SMALL_NS = 20.0
 #: A slot in a template, with how it is written.
 SLOT = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 #: A result that somebody typed. Loads (KiB, connections, tasks) and what a document says may be typed.
