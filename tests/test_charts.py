@@ -223,3 +223,11 @@ def test_an_interval_below_zero_has_a_beginning_on_a_log_scale():
     (drawn,) = chart["datasets"].values()
     field = marks(chart, "rule")[-1]["encoding"]["x"]["field"]
     assert [row[field] for row in drawn] == [5.0, 15.0] and drawn[0]["low"] == -5.0
+
+
+def test_bars_are_sorted_within_their_groups_which_keep_their_order():
+    rows = pl.DataFrame(
+        {"group": ["p50", "p50", "p99", "p99"], "row": ["a", "b", "a", "b"], "added": [9.0, 2.0, 7.0, 5.0]}
+    )
+    chart = charts.bars(rows, sort=True, description="d").to_dict()
+    assert marks(chart, "bar")[0]["encoding"]["y"]["sort"] == ["p50\t", "p50\tb", "p50\ta", "p99\t", "p99\tb", "p99\ta"]
