@@ -260,3 +260,11 @@ def test_numbers_of_a_row_are_on_the_side_that_has_room():
     ).to_dict()
     sides = {row["row"]: (row["left"], row["right"]) for row in rows(spec, "left", "right") if row["matters"]}
     assert list(sides.values()) == [("", "2 → 0.5"), ("8 → 0.25", "")]
+
+
+def test_bars_are_sorted_within_their_groups_which_keep_their_order():
+    rows = pl.DataFrame(
+        {"group": ["p50", "p50", "p99", "p99"], "row": ["a", "b", "a", "b"], "added": [9.0, 2.0, 7.0, 5.0]}
+    )
+    chart = charts.bars(rows, sort=True, description="d").to_dict()
+    assert marks(chart, "bar")[0]["encoding"]["y"]["sort"] == ["p50\t", "p50\tb", "p50\ta", "p99\t", "p99\tb", "p99\ta"]

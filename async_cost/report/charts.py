@@ -296,7 +296,7 @@ def bars(
     group = pl.col("group").cast(pl.String) if "group" in given else pl.lit("")
     rows = frame.with_columns(group=group, start=base, end=base + pl.col("added"))
     if sort:
-        rows = rows.sort(pl.int_range(pl.len()).min().over("group"), "end")
+        rows = rows.with_row_index("at").sort(pl.col("at").min().over("group"), "end")
 
     def amount(row: dict[str, Any]) -> str:
         value = row["added"]
