@@ -27,7 +27,7 @@ SlurmctldPort={controller}
 SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.sock
+AuthInfo=socket={folder}/munge.sock,cred_expire=10
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
@@ -44,6 +44,7 @@ SwitchType=switch/none
 MpiDefault=none
 MinJobAge=3600
 SlurmdTimeout=10
+SchedulerParameters=bf_interval=2
 ReturnToService=2
 SlurmdParameters=config_overrides
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -60,11 +61,7 @@ class Slurm:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.file = folder, folder / "slurm.conf"
-        self.env = {
-            **os.environ,
-            "SLURM_CONF": str(self.file),
-            "PATH": os.pathsep.join([str(folder / "bin"), os.environ["PATH"]]),
-        }
+        self.env = {**os.environ, "SLURM_CONF": str(self.file)}
         self.daemons: dict[str, subprocess.Popen] = {}
 
     def start(self) -> None:
@@ -76,12 +73,6 @@ class Slurm:
         host, ports = socket.gethostname().split(".")[0], free_ports(1 + len(NODES))
         for name in ("state", *(f"spool-{node}" for node in NODES)):
             (self.folder / name).mkdir()
-        # Snakemake takes Slurm's variables away from its jobs, which on a cluster find the configuration in its usual
-        # place.
-        srun = self.folder / "bin" / "srun"
-        srun.parent.mkdir()
-        srun.write_text(f'#!/bin/sh\nSLURM_CONF={self.file} exec {shutil.which("srun")} "$@"\n')
-        srun.chmod(0o755)
         user = os.environ.get("USER") or "root"
         text = CONFIGURATION.format(host=host, controller=ports[0], user=user, folder=self.folder)
         for (node, feature), port in zip(NODES.items(), ports[1:], strict=True):
@@ -101,6 +92,11 @@ class Slurm:
         """By node what sinfo says of it."""
         said = subprocess.run(["sinfo", "-h", "-N", "-o", "%N %t"], env=self.env, capture_output=True, text=True).stdout
         return {node: "unknown" for node in NODES} | dict(line.split() for line in said.splitlines())
+
+    def jobs(self, *options: str) -> list[str]:
+        """What squeue lists: the node of each job."""
+        listed = ["squeue", "-h", "-o", "%N", *options]
+        return subprocess.run(listed, env=self.env, capture_output=True, text=True, check=True).stdout.splitlines()
 
     def kill_node(self, node: str) -> None:
         """Ends a node and all processes of its jobs, as a power failure does."""
