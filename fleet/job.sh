@@ -1,9 +1,7 @@
 #!/bin/sh
 # The job of one machine, which `make fleet` submits: measures in a checkout and into a folder of its own, then hands the
 # run over by one rename. Started again, it resumes at the next round and measures nothing twice.
-#
 #     job.sh <clone> <revision> <checkout> <data/runs/.partial/own folder> <arguments of make measure>
-#
 # What your cluster needs, such as an account or a partition, goes here.
 #SBATCH --nodes=1 --exclusive --mem=0
 #SBATCH --requeue --dependency=singleton --open-mode=append

@@ -25,6 +25,7 @@ from pathlib import Path
 from async_cost.paths import reports_root
 from async_cost.runs.profiles import NOT_EVIDENCE, PROFILES
 from async_cost.workflow import preflight, sitting, toolchain
+from async_cost.workflow.fleet import run_fleet
 from async_cost.workflow.plan import RUNS, Plan
 from async_cost.workflow.running import run_steps
 from async_cost.workflow.steps import READABLE, Progress, Step, StepFailed
@@ -185,8 +186,7 @@ def fleet(arguments: argparse.Namespace) -> int:
         raise StepFailed("there is no sbatch here: run this where jobs can be submitted to Slurm")
     with one_at_a_time():
         run_steps("make fleet", toolchain.steps(native=True), ROOT)
-    command = [PYTHON, "-m", "async_cost.workflow.fleet", arguments.config, sys.executable]
-    return subprocess.run(command, cwd=ROOT).returncode
+    return run_fleet(arguments.config)
 
 
 def lab(arguments: argparse.Namespace) -> int:

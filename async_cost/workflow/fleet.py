@@ -1,9 +1,7 @@
 """Measure many machines by one command: a Slurm job for each (`fleet/job.sh`), and a site of all their runs.
 
-    .venv/bin/python -m async_cost.workflow.fleet fleet/config.toml python3
-
-Slurm starts a job again when its node has died, or when it fails and asks for that. This command only waits: the jobs
-go on without it, and when it is given again, it waits for them and finds their runs.
+Slurm starts a job again when its node has died, or when it fails and asks for that. The command only waits: the jobs
+go on without it, and when it is given again, it waits for them and finds their runs. Uses the standard library alone.
 """
 
 import hashlib
@@ -16,6 +14,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from async_cost.workflow.toolchain import PYTHON, ROOT
 WORK = Path(os.environ.get("ASYNC_COST_FLEET") or ROOT / "fleet" / ".work").resolve()
 #: Seconds between two polls of the jobs.
 POLL_S = 5
-FEATURES = re.compile(r"[\w|&!()\[\]*.-]*")
 #: What is right in each line of a configuration, and how to say it.
 RIGHT = {
     "profile": (lambda it: it in PROFILES, f"one of {', '.join(PROFILES)}"),
@@ -41,7 +39,7 @@ RIGHT = {
     "native": (lambda it: isinstance(it, bool), "true or false"),
     "hours": (lambda it: 0 < it <= 1000, "a number of hours"),
     "machines": (
-        lambda it: it and all(SLUG.fullmatch(name) and FEATURES.fullmatch(value) for name, value in it.items()),
+        lambda it: it and all(SLUG.fullmatch(a) and re.fullmatch(r"[\w|&!()\[\]*.-]*", b) for a, b in it.items()),
         'lines such as node-a = "epyc": a name in lower case, then features as for sbatch --constraint',
     ),
 }
@@ -55,12 +53,10 @@ def read(path: Path) -> dict[str, Any]:
         raise StepFailed(f"{path}: {error}. Compare it with fleet/config.toml") from error
     for name in (*RIGHT, *fleet):
         is_right, remedy = RIGHT.get(name, (lambda it: False, f"nothing but {', '.join(RIGHT)}"))
-        try:
-            right = is_right(fleet[name])
-        except (AttributeError, KeyError, TypeError):
-            right = False
-        if not right:
-            raise StepFailed(f"{path}: {name} is {fleet.get(name, 'missing')!r}; write {remedy}")
+        with suppress(AttributeError, KeyError, TypeError):
+            if is_right(fleet[name]):
+                continue
+        raise StepFailed(f"{path}: {name} is {fleet.get(name, 'missing')!r}; write {remedy}")
     return fleet
 
 
@@ -86,6 +82,14 @@ def jobs_of(fleet: Mapping[str, Any], python: str) -> dict[str, tuple[Path, list
     return jobs
 
 
+def submit(machine: str, job: list[str], *options: str) -> None:
+    """Submit the job of a machine. Raises StepFailed, in a line, if this cluster has no such node."""
+    done = subprocess.run(["sbatch", *options, *job], capture_output=True, text=True)
+    if done.returncode != 0:
+        said = " ".join(done.stderr.split())
+        raise StepFailed(f"{machine}: Slurm refuses the job; are the features in the configuration right? {said}")
+
+
 def known(*options: str) -> list[str] | None:
     """The jobs of this fleet in Slurm, whichever command submitted them; None if Slurm does not answer and says why."""
     squeue = ["squeue", "--me", "--noheader", "--format=%A %j", *options]
@@ -94,29 +98,25 @@ def known(*options: str) -> list[str] | None:
     return None if listed.returncode else [number for number, name in rows if name.startswith(f"{WORK}/")]
 
 
-def cancel(numbers: list[str] | None) -> None:
-    """Take jobs out of Slurm."""
-    if numbers:
+def cancel(*options: str) -> None:
+    """Take jobs of this fleet out of Slurm."""
+    if numbers := known(*options):
         subprocess.run(["scancel", *numbers], check=False)
 
 
 def measure(jobs: Mapping[str, list[str]], hours: float) -> None:
-    """Submit jobs and wait until they have ended, or the time is over. Raises StepFailed, before anything is submitted,
-    for a machine that this cluster does not have.
-    """
+    """Submit all jobs or none, and wait until they have ended, or the time is over. Raises StepFailed."""
     deadline = time.monotonic() + hours * 3600
     (WORK / "logs").mkdir(parents=True, exist_ok=True)
     for machine, job in jobs.items():
-        tried = subprocess.run(["sbatch", "--test-only", *job], capture_output=True, text=True)
-        if tried.returncode != 0:
-            raise StepFailed(f"{machine}: Slurm has no such node. {' '.join(tried.stderr.split())}")
-    cancel(known("--states=PENDING"))  # of an earlier command, perhaps with other features; what runs goes on
-    for job in jobs.values():
-        subprocess.run(["sbatch", *job], check=True)
+        submit(machine, job, "--test-only")
+    cancel("--states=PENDING")  # of an earlier command, perhaps with other features; what runs goes on
+    for machine, job in jobs.items():
+        submit(machine, job)
     print(f"Their progress: tail -f {shown(log_of('*'))}", flush=True)
     while known() != [] and time.monotonic() < deadline:
         time.sleep(POLL_S)
-    cancel(known())
+    cancel()
 
 
 def publish(run: Path) -> bool:
@@ -126,21 +126,14 @@ def publish(run: Path) -> bool:
     return subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL).returncode == 0
 
 
-def main() -> None:
-    config, python = sys.argv[1:]
-    try:
-        fleet = read(Path(config))
-        changes = ["git", "status", "--porcelain", "--", "notebooks", "rust-kernels", "async_cost", "Cargo.lock"]
-        if changed := subprocess.run(changes, cwd=ROOT, stdout=subprocess.PIPE).stdout.splitlines():
-            print(f"Note: a fleet measures the last commit, without your {len(changed)} changed files.")
-        jobs = jobs_of(fleet, python)
-        measure({machine: job for machine, (own, job) in jobs.items() if not (own / "run").exists()}, fleet["hours"])
-    except (StepFailed, subprocess.CalledProcessError) as error:
-        sys.exit(str(error))
-    except KeyboardInterrupt:
-        print("Interrupted; the jobs go on, and the same command waits for them. scancel ends them.", file=sys.stderr)
-        sys.exit(130)
-    failed = []
+def run_fleet(config: Path, python: str = sys.executable) -> int:
+    """Measure the machines of a configuration and publish their runs; the exit status. Raises StepFailed."""
+    fleet = read(config)
+    changes = ["git", "status", "--porcelain", "--", "notebooks", "rust-kernels", "async_cost", "Cargo.lock"]
+    if changed := subprocess.run(changes, cwd=ROOT, stdout=subprocess.PIPE).stdout.splitlines():
+        print(f"Note: a fleet measures the last commit, without your {len(changed)} changed files.")
+    jobs, failed = jobs_of(fleet, python), []
+    measure({machine: job for machine, (own, job) in jobs.items() if not (own / "run").exists()}, fleet["hours"])
     for machine, (own, _) in jobs.items():
         if not (own / "run").exists():
             failed.append(f"{machine}: no run; its log: {shown(log_of(machine))}")
@@ -149,10 +142,8 @@ def main() -> None:
     if len(failed) < len(jobs):
         print(f"The site: {(reports_root() / 'index.html').as_uri()}")
     if failed:
-        sys.exit("\n".join([*failed, "Completed machines are kept: run the same command to try the others again."]))
+        print(*failed, "Completed machines are kept: run the same command to try the others again.", sep="\n")
+        return 1
     for own, _ in jobs.values():  # delivered: the next command measures anew
         shutil.rmtree(own)
-
-
-if __name__ == "__main__":
-    main()
+    return 0
