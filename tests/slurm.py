@@ -1,12 +1,10 @@
 """A Slurm of our own for tests: munged, slurmctld and two nodes on this machine, as children of the test.
 
-Node `a` has the feature alpha, node `b` the feature beta. Settings that a small cluster without accounting needs are
-those of slurm.conf(5).
+Node `a` has the feature alpha, node `b` the feature beta.
 """
 
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import time
@@ -16,7 +14,6 @@ from pathlib import Path
 
 import psutil
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue")
 NODES = {"a": "alpha", "b": "beta"}
 #: Seconds for whatever is waited for; jobs compile in them.
 PATIENCE_S = 1800
@@ -32,8 +29,6 @@ StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd-%n.log
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ProctrackType=proctrack/linuxproc
@@ -44,11 +39,6 @@ ReturnToService=2
 SlurmdParameters=config_overrides
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
-
-
-def missing() -> list[str]:
-    """Programs of Slurm that are not installed."""
-    return [name for name in PROGRAMS if shutil.which(name) is None]
 
 
 class Slurm:
@@ -65,7 +55,10 @@ class Slurm:
         key.write_bytes(secrets.token_bytes(128))
         key.chmod(0o400)
         files = [f"--{name}-file={self.folder}/munge.{name}" for name in ("key", "pid", "log", "seed")]
-        host, ports = socket.gethostname().split(".")[0], free_ports(1 + len(NODES))
+        host = socket.gethostname().split(".")[0]
+        with ExitStack() as stack:  # ports that nobody listens on
+            sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(1 + len(NODES))]
+            ports = [one.getsockname()[1] for one in sockets]
         for name in ("state", *(f"spool-{node}" for node in NODES)):
             (self.folder / name).mkdir()
         user = os.environ.get("USER") or "root"
@@ -128,10 +121,3 @@ def until(condition: Callable[[], object], process: subprocess.Popen) -> None:
         said = process.stdout.read() if process.poll() is not None and process.stdout else ""
         assert process.poll() is None, f"{process.args} ended early:\n{said}"
         time.sleep(0.02)
-
-
-def free_ports(number: int) -> list[int]:
-    """Ports that nobody listens on."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)]
-        return [one.getsockname()[1] for one in sockets]
