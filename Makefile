@@ -30,7 +30,7 @@ help:
 	@echo "make sweep RUSTC=\"1.95.0 nightly\" [PROFILE=...] [STUDIES=...]   measure with several installed compilers in turn"
 	@echo "make compare A=data/runs/... B=data/runs/...   compare two runs"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
-	@echo "make fleet [CONFIG=fleet/config.yaml]   measure several machines by Slurm, and make one site of them"
+	@echo "make fleet [CONFIG=fleet/config.toml]   measure several machines by Slurm, and make one site of them"
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
 	@echo "make findings  write data/findings.csv, how findings are defined, and data/judged.csv, what committed series say"
 	@echo "make sample      write docs/sample, the report of the reference run as pages for where the repository is hosted"
@@ -66,7 +66,7 @@ contribute:
 	@$(WORKFLOW) contribute "$${RUN:?make contribute needs a run: make contribute RUN=data/runs/...}"
 
 fleet:
-	@$(WORKFLOW) fleet "$${CONFIG:-fleet/config.yaml}"
+	@$(WORKFLOW) fleet "$${CONFIG:-fleet/config.toml}"
 
 comparisons: packages
 	$(TOOL) python -m async_cost.workflow.declared

@@ -15,8 +15,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -52,8 +51,6 @@ READS_THE_LIBRARY = (
 #: workspace above a folder of this name: cells belong to none, neither to ours nor to one around the clone.
 KERNEL_BUILDS = ROOT / "target" / "package"
 VENDOR = ROOT / "target" / "vendor"
-#: Submits the jobs of a fleet; in an environment of its own, since it wants other versions than ours.
-SNAKEMAKE = TOOLS / "snakemake" / "bin" / "snakemake"
 
 #: The options of pip that are a user's own affair: where packages come from.
 PIP_SOURCES = (
@@ -88,24 +85,13 @@ def lab_step() -> Step:
     )
 
 
-def snakemake_step() -> Step:
-    """Install Snakemake, which only `make fleet` needs."""
-    folder, lock = TOOLS / "snakemake", "fleet/requirements.txt"
-
-    def install(progress: Progress) -> None:
-        with _new_environment(folder, progress):
-            _install_locked(lock, progress, SNAKEMAKE.with_name("python"))
-
-    return _stamped("Snakemake", install, 60, folder / "stamp", [lock], None)
-
-
 def _stamped(
     name: str,
     install: Callable[[Progress], None],
     expected_s: float,
     stamp: Path,
     files: Sequence[str],
-    needs: list[str] | None,
+    needs: list[str],
 ) -> Step:
     """A step that is done until what it takes from one of `files` changes, or the clone is moved: the scripts of a
     virtual environment hold its absolute path. The file `stamp` says for what it was done.
@@ -139,46 +125,40 @@ def _holds(stamp: Path, text: str) -> bool:
 
 
 def _install_python(progress: Progress) -> None:
-    with _new_environment(VENV, progress):
-        _install_locked("requirements.txt", progress)
-        _pip(PYTHON, progress, "--no-build-isolation", "--no-index", "-e", ".")
-
-
-@contextmanager
-def _new_environment(folder: Path, progress: Progress) -> Iterator[None]:
-    """An empty virtual environment, into which the block installs. The one that was there comes back if that fails, as
-    without a network, and at the next attempt if it was killed. It cannot be built elsewhere and moved here, since its
-    scripts hold its absolute path.
+    """Install into an empty virtual environment. The one that was there comes back if that fails, as without a network,
+    and at the next attempt if it was killed. It cannot be built elsewhere and moved here, since its scripts hold its
+    absolute path.
     """
-    aside = TOOLS / f"{folder.name}.old"
+    aside = TOOLS / f"{VENV.name}.old"
 
     def put_back() -> None:
         if aside.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            aside.rename(folder)
+            shutil.rmtree(VENV, ignore_errors=True)
+            aside.rename(VENV)
 
     put_back()
-    if folder.exists():
-        folder.rename(aside)
+    if VENV.exists():
+        VENV.rename(aside)
     try:
         progress("virtual environment")
-        progress.command([sys.executable, "-m", "venv", folder])
-        yield
+        progress.command([sys.executable, "-m", "venv", VENV])
+        _install_locked("requirements.txt", progress)
+        _pip(progress, "--no-build-isolation", "--no-index", "-e", ".")
     except BaseException:
         put_back()
         raise
     if aside.exists():
-        shutil.rmtree(aside.rename(folder / "old"))  # half of it, after a kill, is nothing that comes back
+        shutil.rmtree(aside.rename(VENV / "old"))  # half of it, after a kill, is nothing that comes back
 
 
-def _install_locked(lock: str, progress: Progress, python: Path = PYTHON) -> None:
+def _install_locked(lock: str, progress: Progress) -> None:
     progress(f"packages of {lock}")
-    _pip(python, progress, "--require-hashes", "-r", lock)
+    _pip(progress, "--require-hashes", "-r", lock)
 
 
-def _pip(python: Path, progress: Progress, *what: str) -> None:
+def _pip(progress: Progress, *what: str) -> None:
     """`pip install` with what a user has configured about where packages come from, and nothing else of it."""
-    pip: list[str | Path] = [python, "-m", "pip", "--disable-pip-version-check"]
+    pip: list[str | Path] = [PYTHON, "-m", "pip", "--disable-pip-version-check"]
     listed = subprocess.run([*pip, "config", "list"], stdout=subprocess.PIPE, text=True)
     if listed.returncode != 0:
         raise StepFailed("pip cannot read its configuration (see above): `pip config debug` lists its files")
