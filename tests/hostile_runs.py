@@ -110,7 +110,7 @@ DAMAGES = {
     "a round too few": Damage(without(f",nonbox,{OFF},1,"), "not measured in round 1", column="round"),
     "a round too many": Damage(record(f"{STUDY}.rounds", 2), "round 2 in a run of 2 rounds", column="round"),
     "no baseline": Damage(without(f",manual,manual,{OFF},1,"), "round 1 has no baseline 'manual'", column="variant"),
-    "two positions": Damage(cell(2, "position", "77"), "two positions", column="position"),
+    "two positions": Damage(cell(2, "position", "77"), "2 positions", column="position"),
     "torn JSON": Damage(text(lambda info: info[:-100], INFO), "torn or invalid JSON", INFO),
     "JSON without end": Damage(text(lambda info: "[" * 100_000, INFO), "torn or invalid JSON", INFO),
     "NaN in JSON": Damage(replaced('"waited_s": null', '"waited_s": NaN', INFO), "invalid JSON", INFO),

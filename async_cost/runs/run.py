@@ -195,9 +195,7 @@ def _check_comparisons(path: Path, trials: pl.DataFrame, pairs: pl.DataFrame, fa
 
 
 def _check_trials(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
-    """Every variant that did not fail was measured in every round that run.json announces. All trials of a key have the
-    same number of samples, at most that of the study, and each was taken at one position in its round.
-    """
+    """Every variant that did not fail was measured in every round that run.json announces, as often in each of them."""
     problem = f"round {{round}} in a run of {details.rounds} rounds (counted from 0)"
     refuse(path, trials.filter(pl.col("round") >= details.rounds), "round", problem)
     failed = {entry.key for entry in details.failed}
@@ -205,13 +203,10 @@ def _check_trials(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
         if (less := set(range(details.rounds)).difference(rounds)) and tuple(key) not in failed:
             problem = f"{quoted(' / '.join(key))} was not measured in round {min(less)} and did not fail"
             raise DataError(path, problem, REMEASURE, column="round")
-    trials = trials.with_columns(usual=pl.col("samples").max().over(KEY))
-    starts = "the trial that starts here has"
-    other = pl.col("samples") != pl.col("usual")
-    refuse(path, trials.filter(other), "sample", f"{starts} {{samples}} samples instead of {{usual}}")
-    more = f"{starts} {{samples}} samples, more than the {details.samples} of the study"
-    refuse(path, trials.filter(pl.col("samples") > details.samples), "sample", more)
-    refuse(path, trials.filter(pl.col("positions") != 1), "position", f"{starts} two positions")
+    unlike = trials.with_columns(usual=pl.col("samples").max().over(KEY)).filter(pl.col("samples") != pl.col("usual"))
+    refuse(path, unlike, "sample", "the trial that starts here has {samples} samples instead of {usual}")
+    moved = trials.filter(pl.col("positions") != 1)
+    refuse(path, moved, "position", "the trial that starts here has {positions} positions")
 
 
 def _check_duration(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
