@@ -91,8 +91,8 @@ DAMAGES = {
     "a link": Damage(in_its_place(INFO, lambda path: path.symlink_to(path.name)), "not a plain file", INFO),
     "no text": Damage(cell(3, "study", "z\udcffro"), "not UTF-8", row=3),
     "an empty line": Damage(cell(5, "study", "\nzero-cost"), "1 cells, the header 9", row=5),
-    "an open quote": Damage(cell(4, "study", '"zero-cost'), "quote", row=4),
-    "a name in two lines": Damage(cell(5, "variant", '"two\nlines"'), "line break", row=5),
+    "an open quote": Damage(cell(4, "study", '"zero-cost'), "a quote stands within", row=4),
+    "a name in two lines": Damage(cell(5, "variant", '"two\nlines"'), "does not end in this line", row=5),
     "an unknown column": Damage(each_line("{},note".format), "unknown column", row=1, column="'note'"),
     "a missing column": Damage(
         each_line(lambda line: line.rpartition(",")[0]), "is missing", row=1, column="elapsed_ns"
@@ -107,9 +107,11 @@ DAMAGES = {
     "a row of another study": Damage(cell(6, "study", "spawn-apis"), "a row of study", row=6, column="study"),
     "a sample twice": Damage(text(lambda table: table + table.split("\n")[4] + "\n"), "already on line 5"),
     "a sample too few": Damage(text(lambda table: table[: table[:-1].rindex("\n") + 1]), "1 samples instead of 2"),
-    "a round too few": Damage(without(f",nonbox,{OFF},1,"), "not measured in round 1", column="round"),
+    "a round too few": Damage(without(f",nonbox,{OFF},1,"), "was measured in 2 rounds", column="round"),
     "a round too many": Damage(record(f"{STUDY}.rounds", 2), "round 2 in a run of 2 rounds", column="round"),
-    "no baseline": Damage(without(f",manual,manual,{OFF},1,"), "round 1 has no baseline 'manual'", column="variant"),
+    "no baseline": Damage(
+        without(f",manual,manual,{OFF},1,"), "'manual / manual / syscalls=off' was measured in 2 rounds"
+    ),
     "two positions": Damage(cell(2, "position", "77"), "2 positions", column="position"),
     "torn JSON": Damage(text(lambda info: info[:-100], INFO), "torn or invalid JSON", INFO),
     "JSON without end": Damage(text(lambda info: "[" * 100_000, INFO), "torn or invalid JSON", INFO),

@@ -21,7 +21,7 @@ REMEASURE = "A run is never edited: restore the file from where it was measured,
 CORRECT = "Correct the row, or take it back from version control; data/README.md says what each column means"
 #: What such a table is called; those of runs and experiments end in .time.csv, .csv.gz and so on.
 BY_HAND = re.compile(r"[^.]+\.csv")
-QUOTED_CELL = re.compile(rb'"(?:[^"]|"")*"')
+QUOTED_CELL = re.compile(rb'(?:(?<=,)|^)"(?:[^"]|"")*"(?=,|$)')
 #: A compressed table of this size or more is refused unread: a hundred times the size of a long run, and little enough
 #: for memory. A crafted file of a few kilobytes can unpack to any size.
 MOST_UNPACKED = 512 << 20
@@ -40,6 +40,7 @@ def read_table(path: Path, schema: type[dy.Schema], study: str | None = None) ->
     nullable = pl.selectors.by_name(*(name for name, column in columns.items() if column.nullable))
     if BY_HAND.fullmatch(path.name):
         _check_lines(path, data)
+    failed = None
     # A table with a bad cell is read again as text, to find it.
     for types in ({name: columns[name].dtype for name in header}, dict.fromkeys(header, pl.String)):
         try:
@@ -55,6 +56,8 @@ def read_table(path: Path, schema: type[dy.Schema], study: str | None = None) ->
             break
     else:
         _check_lines(path, data)
+        if failed is None:
+            raise DataError(path, "this is no CSV table", remedy(path))
         _refuse_first(path, schema, failed.details())
     if study is not None:
         foreign = good.filter(pl.col("study") != study)
@@ -132,7 +135,7 @@ def _check_lines(path: Path, data: bytes) -> None:
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         bare, problem = QUOTED_CELL.sub(b"", line), ""
         if b'"' in bare:
-            problem = "a cell with a quote that does not end, or a line break, is not a CSV cell here"
+            problem = "a quote stands within a cell, or its cell does not end in this line"
         elif (found := bare.count(b",") + 1) != cells:
             problem = f"the row has {found} cells, the header {cells}"
         else:
