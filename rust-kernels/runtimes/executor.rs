@@ -2516,9 +2516,46 @@ impl Pool {
 }
 
 // %% [markdown]
-// That is all of it. What is promised is tested next to the crate: a million wakes and none lost, panics that reach
-// their handles, a shutdown that drops every task once whatever state it is in, and the protocols under loom, in every
-// order.
+// That is all of it.
+//
+// ## What is promised
+//
+// A destructor of a value of yours may do what your other code may, in whichever moment it runs; no number of them uses up
+// the stack; whoever waits is served by somebody who does not wait for it; a thing belongs to one runtime, wherever it
+// goes; threads and memory go with what needs them. Type by type, and the test of each promise:
+//
+// | of | promise | test |
+// |---|---|---|
+// | `Runtime::block_on` | The future's destructor finds this runtime, also after a panic. | `a_root_spawns_when_it_is_dropped_also_after_a_panic` |
+// | `Runtime::block_on` | Roots within one another each spawn on their own runtime. | `what_a_root_spawns_when_it_is_dropped_belongs_to_its_own_runtime` |
+// | `Runtime::block_on` | It runs nothing that the root, or what that spawned, has not spawned or woken. | `a_caller_runs_no_task_from_elsewhere` |
+// | `Runtime::block_on` | *Limit:* the root waits for the polls of these, unless it takes no core. | `a_root_waits_for_a_poll_of_what_it_has_spawned_unless_it_takes_no_core` |
+// | `Runtime::block_on` | Within tasks, thousands at once need no more stack than one. | `thousands_of_tasks_may_call_block_on_at_once` |
+// | `Runtime::block_on` | Within a task, it waits for no other task than its future does. | `a_task_in_block_on_does_not_wait_for_the_one_that_waits_for_it` |
+// | `Runtime::block_on` | A root may block its thread, whatever it waits for. | `a_root_may_block_on_tasks_that_wake_one_another` |
+// | `Runtime::block_on` | A value of a thread that ends may call it. | `a_value_of_a_thread_uses_a_runtime_when_the_thread_ends` |
+// | `Runtime::spawn` | *Limit:* while the tasks of all workers block their threads, no other task runs. | `while_the_tasks_of_all_workers_block_no_other_task_runs` |
+// | `Runtime::spawn_blocking` | A call that gets no thread is cancelled, and disturbs nobody. | `a_call_that_gets_no_thread_is_reported_and_disturbs_nobody` |
+// | `Runtime`, its end | Every task and every future is dropped once. | `dropping_the_runtime_drops_every_task_exactly_once` |
+// | `Runtime`, its end | What polls and calls under way wait for is ended meanwhile. | `a_poll_may_wait_for_what_the_end_of_another_task_brings` |
+// | `Runtime`, its end | *Limit:* what destructors spawn meanwhile is not run, and its handle says so. | `what_a_destructor_spawns_at_the_end_is_cancelled_and_its_handle_says_so` |
+// | `Runtime`, its end | Its own tasks may drop it. | `whoever_drops_its_own_runtime_ends_it` |
+// | `Runtime`, its end | No thread is left: of a runtime that was not to be had, and after random programs. | `a_runtime_that_gets_too_few_threads_leaves_none`, `random_programs_end_and_every_future_is_dropped_once` |
+// | `Runtime`, memory | Of a burst of tasks, sleeps or calls nothing is kept. | `of_a_burst_nothing_is_kept_while_the_runtime_lives` |
+// | `JoinHandle` | Dropped, it drops the output there and then, whose destructor may wait for others of its kind. | `an_output_waits_for_the_end_of_another_when_it_is_dropped` |
+// | `JoinHandle` | That destructor may block on the runtime. | `an_output_blocks_on_its_runtime_when_it_is_dropped` |
+// | `JoinHandle` | A chain of handles, outputs and payloads of any length is dropped. | `no_depth_of_destructors_uses_up_the_stack`, `a_long_chain_of_outputs_that_hold_handles_is_dropped` |
+// | `JoinHandle` | *Limit:* from 64 outputs within one another on, they are dropped one after the other. | `what_hangs_on_the_64th_output_is_dropped_after_it` |
+// | `JoinHandle` | A panic of a poll, a destructor or a payload is its own, and ends no thread. | `whatever_panics_ends_its_task_and_no_thread` |
+// | wakers of a task | They may outlive the runtime, and be forgotten without end: on 32 bits, the count ends the process. | `a_waker_may_outlive_the_runtime`, `wakers_that_are_forgotten_end_the_process_and_no_task` |
+// | wakers of others | One that panics ends no thread. | `a_waker_that_panics_ends_no_thread` |
+// | `Sleep` | It goes over to another runtime when its own is gone. | `a_sleep_goes_over_to_another_runtime_when_its_own_is_gone` |
+// | `Sleep` | Dropped or moved, it leaves nothing. | `a_sleep_that_was_moved_is_forgotten_when_it_is_dropped` |
+// | `Sleep` | It is woken although its worker blocks while another is free, or searches. | `a_timer_fires_although_its_worker_is_blocked`, `timers_fire_although_their_worker_searches` |
+// | `Timeout` | It is over at once, or never, if so it was asked. | `a_duration_without_end_is_far_away_and_none_is_over_at_once` |
+// | `Settings` | Those that could run nothing are refused. | `settings_that_could_run_nothing_are_refused` |
+//
+// The protocols are tested under loom, in every order, and random programs do all of it at once.
 //
 // **A glance.** A future that is ready, a task that is spawned and joined, and a call on a thread for blocking calls,
 // each from `block_on` with two workers. Change the settings and look again.
