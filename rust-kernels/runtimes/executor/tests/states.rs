@@ -13,7 +13,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use common::{Place, block_on, yield_now};
-use runtimes_executor::{Runtime, Settings, sleep, spawn, spawn_blocking, timeout};
+use runtimes_executor::{Runtime, Settings, Step, sleep, spawn, spawn_blocking, timeout};
 
 #[test]
 fn tasks_do_what_the_table_of_their_states_has() {
@@ -21,8 +21,13 @@ fn tasks_do_what_the_table_of_their_states_has() {
     let place: Arc<Place> = Arc::default();
     let taking = Arc::clone(&place);
     let mut task = runtime.spawn(async move { taking.take().await });
-    let polled = Pin::new(&mut task).poll(&mut Context::from_waker(Waker::noop()));
-    assert!(polled.is_pending());
+    struct Another;
+    impl std::task::Wake for Another {
+        fn wake(self: Arc<Self>) {}
+    }
+    for waker in [Waker::noop(), &Waker::from(Arc::new(Another))] {
+        assert!(Pin::new(&mut task).poll(&mut Context::from_waker(waker)).is_pending());
+    }
     place.put();
     block_on(task).unwrap();
     drop(runtime.spawn(pending::<()>()));
@@ -32,5 +37,6 @@ fn tasks_do_what_the_table_of_their_states_has() {
         assert!(timeout(Duration::from_millis(1), spawn(sleep(Duration::MAX))).await.is_none());
     });
     drop(runtime);
+    assert!(Step::ALL.into_iter().all(|(step, _)| step == Step::TooLate || step.seen().next().is_some()));
     states::assert_nothing_else_happens();
 }

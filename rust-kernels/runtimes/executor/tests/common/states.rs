@@ -55,7 +55,6 @@ fn seen() -> BTreeSet<Transition> {
 pub fn assert_nothing_else_happens() {
     let allowed: BTreeSet<Transition> = rows().into_iter().flat_map(|(_, allowed)| allowed).collect();
     let seen = seen();
-    assert!(!seen.is_empty(), "nothing was noted");
     let others: Vec<_> = seen.difference(&allowed).collect();
     assert!(others.is_empty(), "not in the table, by who, state before and after: {others:?}");
 }
