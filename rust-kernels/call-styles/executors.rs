@@ -77,12 +77,15 @@ use pin_project_lite::pin_project;
 // and so on: such a chain is dropped link by link, for the stack has an end.
 
 // %%
+/// Results that wait for their turn.
+type Waiting = Vec<Box<dyn Any>>;
+
 /// Drops `first`, and after it, not within, the results that hang on it.
 fn drop_in_turn<T: 'static>(first: T) {
     thread_local! {
         /// What waits for its turn, while something is being dropped. Without a destructor of its own: other
         /// thread-locals may come here when their thread ends.
-        static WAITING: RefCell<Option<ManuallyDrop<Vec<Box<dyn Any>>>>> = const { RefCell::new(None) };
+        static WAITING: RefCell<Option<ManuallyDrop<Waiting>>> = const { RefCell::new(None) };
     }
     if !needs_drop::<T>() {
         return;

@@ -246,8 +246,11 @@ fn a_vacant_fiber_keeps_nothing_of_its_last_procedure() {
 
 thread_local! {
     static FIRST: RefCell<Option<Evaluation<Loud, Parts>>> = const { RefCell::new(None) };
-    static LAST: RefCell<Option<(Evaluation<Loud, Parts>, Futures<Parts>)>> = const { RefCell::new(None) };
+    static LAST: RefCell<Option<Kept>> = const { RefCell::new(None) };
 }
+
+/// A call and its executor.
+type Kept = (Evaluation<Loud, Parts>, Futures<Parts>);
 
 /// A result that tells when it is dropped.
 struct Loud(std::sync::mpsc::Sender<()>);
