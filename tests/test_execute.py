@@ -9,11 +9,11 @@ import nbformat
 import pytest
 import zmq
 from jupyter_client.session import Session
+from ours import LIBRARIES
 
 from async_cost.workflow.environment import OURS
 from async_cost.workflow.execute import GLANCE, CellFailed, execute, sent_as_one
 from async_cost.workflow.kernel import PAUSE_S, Relay, claim, sockets
-from async_cost.workflow.studies import LIBRARIES
 from async_cost.workflow.toolchain import ROOT
 
 SESSION = Session(key=b"key", signature_scheme="hmac-sha256")
@@ -224,12 +224,12 @@ def test_the_first_notebook_shows_a_number_for_each_way(rust, tmp_path):
     assert times == ["by hand", "async", "async, boxed"]
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", LIBRARIES, ids=str)
 def test_the_kernel_runs_every_cell_of_a_library(rust, library, tmp_path):
     """No study runs it, so nothing else would notice a cell that the kernel refuses. (That its glances compile is
     tested with the others.)
     """
-    execute(ROOT / "notebooks" / f"{library}.ipynb", tmp_path / "executed.ipynb")
+    execute(library, tmp_path / "executed.ipynb")
     cells = nbformat.read(tmp_path / "executed.ipynb", as_version=4).cells
     last = [cell for cell in cells if cell.cell_type == "code" and GLANCE not in cell.metadata.get("tags", [])][-1]
     assert last.execution_count

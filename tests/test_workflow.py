@@ -28,29 +28,32 @@ from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.plan import Plan, measured_files
 from async_cost.workflow.publishing import rooms_of
 from async_cost.workflow.steps import Progress, StepFailed
-from async_cost.workflow.studies import ALONE_S, ANALYSED, MEASURED, analysis
+from async_cost.workflow.studies import ALONE_S, MEASURED, analysed, analysis
 from async_cost.workflow.toolchain import ROOT
 
 
-def test_every_analysis_is_a_room_and_reads_studies_that_are_measured():
-    assert {path.parent.name for path in NOTEBOOKS if path.name == "analysis.ipynb"} == set(ANALYSED)
-    assert {study for needed in ANALYSED.values() for study in needed} <= set(MEASURED)
+def test_every_analysis_has_its_place_and_its_question_and_reads_studies_that_are_measured():
+    notebooks = [path for path in NOTEBOOKS if path.name == "analysis.ipynb"]
+    about = [nbformat.read(path, as_version=4).metadata["async_cost"] for path in notebooks]
+    assert {path.parent.name for path in notebooks} == set(analysed())
+    assert all(one.question.endswith("?") and set(one.studies) <= set(MEASURED) for one in about)
+    assert len({one.order for one in about}) == len({one.question for one in about}) == len(about)
 
 
 @pytest.mark.parametrize(
     ("study", "rooms"), [("a", ["one", "either", "always"]), ("b", ["either", "always"]), ("c", ["always"])]
 )
 def test_a_room_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monkeypatch, study, rooms):
-    monkeypatch.setattr(publishing, "ANALYSED", {"one": ("a",), "either": ("a", "b"), "always": ()})
+    monkeypatch.setattr(publishing, "analysed", lambda: {"one": ("a",), "either": ("a", "b"), "always": ()})
     info = read_run_info(make_run(tmp_path, {}, rounds=2) / "run.json")
     assert rooms_of(replace(info, studies={study: info.studies["zero-cost"]})) == rooms
 
 
-@pytest.mark.parametrize("room", [room for room, needed in ANALYSED.items() if needed])
+@pytest.mark.parametrize("room", [room for room, needed in analysed().items() if needed])
 def test_an_analysis_opens_a_run_that_holds_any_one_of_its_studies(room):
     source = "\n".join(cell.source for cell in nbformat.read(analysis(room), as_version=4).cells)
     (arguments,) = re.findall(r"ac\.open\((.*?)\)", source)
-    assert set(re.findall(r'"(.+?)"', arguments)) in (set(), set(ANALYSED[room]))
+    assert set(re.findall(r'"(.+?)"', arguments)) in (set(), set(analysed()[room]))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,7 @@ def analyses(tmp_path, monkeypatch):
         for room, source in sources.items():
             notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
             nbformat.write(notebook, tmp_path / f"{room}.ipynb")
-        monkeypatch.setattr(publishing, "ANALYSED", dict.fromkeys(sources, ()))
+        monkeypatch.setattr(publishing, "analysed", lambda: dict.fromkeys(sources, ()))
         monkeypatch.setattr(publishing, "analysis", lambda room: tmp_path / f"{room}.ipynb")
 
     return write
