@@ -93,12 +93,12 @@ def start(arguments: argparse.Namespace) -> int:
         if arguments.command == "measure" and arguments.run:
             vars(arguments).update(sitting.repeated(existing_run(arguments.run)))
     renders = arguments.command in ("compare", "contribute") or (arguments.command == "report" and arguments.run)
-    if missing := list(preflight.obstacles(not renders, renders or getattr(arguments, "native", False))):
+    if missing := [] if renders else list(preflight.obstacles()):
         print("Before this can start, it needs:", *missing, sep="\n  - ", file=sys.stderr)
         return 2
     if arguments.command in ("measure", "report") and not renders:
         studies, evidence = arguments.studies or tuple(MEASURED), arguments.profile not in NOT_EVIDENCE
-        for remark in preflight.remarks(studies, arguments.only, evidence):
+        for remark in preflight.remarks(studies, evidence):
             print(f"Note: {remark}")
     return globals()[arguments.command](arguments)
 
