@@ -159,20 +159,6 @@ def test_a_terminal_with_few_characters_shows_progress(theirs):
     assert done.returncode == 0 and " half" in done.stdout, done.stderr
 
 
-OF_PYENV = map(str, sorted((ROOT.home() / ".pyenv/versions").glob("3.*/bin/python3")))
-OTHER_PYTHONS = [*filter(entry.works, ("python3.8", "python3.9", "python3.10", "python3.14", *OF_PYENV))]
-
-
-@pytest.mark.parametrize("python", OTHER_PYTHONS)
-def test_another_python_is_refused_in_one_line_that_names_the_right_one(python):
-    minor = int(ran(python, "-c", "import sys; print(sys.version_info[1])").stdout)
-    done = ran(python, *TOOL[1:], "true")
-    if entry.OLDEST <= minor <= entry.NEWEST:
-        assert done.returncode == 0, done.stderr
-    else:
-        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "make PYTHON=python3.1" in done.stderr
-
-
 @pytest.mark.parametrize("minor", [10, 14])
 def test_a_python_that_is_too_old_or_too_new_is_refused(monkeypatch, minor):
     this = SimpleNamespace(executable="/bin/python3", version=f"3.{minor}.1 (main)", version_info=(3, minor, 1))

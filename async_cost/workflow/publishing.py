@@ -20,7 +20,7 @@ from async_cost.workflow import analyses
 from async_cost.workflow.analyses import Made
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.steps import READABLE
-from async_cost.workflow.studies import MEASURED, analysed, analysis, left_by, measuring
+from async_cost.workflow.studies import MEASURED, analysed, analysis, measuring
 
 if TYPE_CHECKING:
     from async_cost.report.notebook import Page
@@ -38,7 +38,7 @@ def publish_run(reports: Path, report: Path, run: Path, rooms: Sequence[str] = (
     """
     rooms = rooms or rooms_of(read_run_info(run / "run.json"))
     absent = [analysis(room) for room in analysed() if room not in rooms]
-    sources = {study: left if (left := left_by(report, study)).exists() else measuring(study) for study in MEASURED}
+    sources = {study: measuring(study) for study in MEASURED}
 
     def written(pages: Sequence["Page"], **how: Any) -> list[Path]:
         from async_cost.report.publish import publish

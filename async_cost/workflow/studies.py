@@ -52,11 +52,6 @@ def measuring(study: str) -> Path:
     return ROOT / "notebooks" / f"{MEASURED[study].notebook}.ipynb"
 
 
-def left_by(report: Path, study: str) -> Path:
-    """Where the notebook that measured `study` is left, as it was executed, for the pages in the folder `report`."""
-    return report / ".notebooks" / f"{MEASURED[study].notebook}.ipynb"
-
-
 def analysed() -> dict[str, tuple[str, ...]]:
     """Return the folders whose notebook `analysis` reads a run, in the order of the published pages, each with the
     studies of which one must be in the run; none: it has something to say about every run. The notebook's own metadata
