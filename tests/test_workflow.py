@@ -174,17 +174,6 @@ def test_a_plan_measures_the_chosen_studies_alone(record_property):
     assert some.command == 'make measure PROFILE=quick STUDIES="ladder" ONLY="frontier; split"'
 
 
-def test_other_settings_of_the_compiler_begin_another_run(monkeypatch, tmp_path):
-    def partial() -> Path:
-        return Plan("measure", "quick", ("ladder",)).partial
-
-    monkeypatch.setenv("CARGO_HOME", str(tmp_path))
-    before = partial()
-    assert partial() == before
-    (tmp_path / "config.toml").write_text("[build]\nrustflags = []\n")
-    assert partial() != before
-
-
 def test_a_run_is_told_what_it_judges_and_measures_and_a_user_cannot_change_how_it_is_compiled():
     env = Plan("measure", "quick", ("ladder",))._env()
     assert set(env["ASYNC_COST_CLAIMS"].split()) == set(claims_of_today().values())

@@ -224,10 +224,9 @@ class Plan:
 
 
 def _fingerprint(about: Sequence[str]) -> str:
-    """Hash of all that numbers depend on: sources, lock, compiler, settings, CPU, and `about`."""
+    """Hash of all that numbers depend on: sources, lock, compiler, CPU, and `about`."""
     digest = _sources()
-    compiler = [toolchain.rustc_version(), *toolchain.compiler_settings()]
-    digest.update("\0".join([*about, *compiler, toolchain.cpu(), str(os.cpu_count())]).encode())
+    digest.update("\0".join([*about, toolchain.rustc_version(), toolchain.cpu(), str(os.cpu_count())]).encode())
     return digest.hexdigest()[:16]
 
 

@@ -204,11 +204,3 @@ def revision(checkout: Path = ROOT) -> str:
     """The commit that is checked out; empty without one."""
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True)
     return head.stdout.strip()
-
-
-def compiler_settings() -> list[str]:
-    """The text of the files in which a user may have set for Cargo what reaches the compiler."""
-    home = Path(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo"))
-    folders = [home, *(folder / ".cargo" for folder in (ROOT, *ROOT.parents))]
-    files = [folder / name for folder in folders for name in ("config.toml", "config")]
-    return [file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()]
