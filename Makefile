@@ -7,7 +7,7 @@ PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is no
 # Without the variables and packages of a user's own Python (-E, -s).
 WORKFLOW = $(PYTHON_THERE); $(PYTHON) -Es -m async_cost.workflow
 PROFILED = $${PROFILE:+--profile "$$PROFILE"} $${STUDIES:+--studies "$$STUDIES"}
-CHOSEN = $${ONLY:+--only "$$ONLY"} $${NATIVE:+--native} $${SINGLY:+--singly}
+CHOSEN = $${ONLY:+--only "$$ONLY"} $${NATIVE:+--native}
 # A program in the environment that the workflow has.
 TOOL = @$(WORKFLOW) tool
 # ruff looks at what git knows: a notebook of one's own may hold anything.

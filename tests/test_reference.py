@@ -41,12 +41,12 @@ from async_cost.workflow import analyses
 from async_cost.workflow.definitions import FILES, tables
 from async_cost.workflow.publishing import execute, rooms_of
 from async_cost.workflow.sample import FOLDER, made
-from async_cost.workflow.studies import ANALYSED, analysis
+from async_cost.workflow.studies import analysed, analysis
 
 #: Below so many nanoseconds a ratio needs them beside it.
 SMALL_NS = 20.0
 #: Pages whose analyses speak in findings.
-ESSAYS = sorted(ANALYSED.keys() - {"prices", "replication", "hardware", "trust"})
+ESSAYS = sorted(analysed().keys() - {"prices", "replication", "hardware", "trust"})
 #: At most so many lines of code in an analysis as ruff formats it, and words of its page outside of tables and folded
 #: parts: twice what an essay should have.
 LINES, WORDS = 500, 3000
@@ -275,8 +275,8 @@ def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, execute
 
 
 def test_every_analysis_has_something_to_say_about_the_reference(run):
-    new = {room for room in ANALYSED if room in set(definitions().drop_nulls("since")["page"])}
-    assert set(ANALYSED) - new <= set(rooms_of(run.info))
+    new = {room for room in analysed() if room in set(definitions().drop_nulls("since")["page"])}
+    assert set(analysed()) - new <= set(rooms_of(run.info))
 
 
 @pytest.fixture(scope="module")
@@ -339,7 +339,7 @@ COMPUTED = {
 }
 
 
-@pytest.mark.parametrize("room", ANALYSED)
+@pytest.mark.parametrize("room", analysed())
 def test_a_notebook_begins_with_its_question_and_an_answer_that_holds(room, run, findings, executed):
     """Where the repository is hosted, a notebook without outputs shows nothing else of what was found."""
     question, head = nbformat.read(analysis(room), as_version=4).cells[:2]
