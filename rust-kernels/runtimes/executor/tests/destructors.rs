@@ -152,7 +152,7 @@ fn an_output_blocks_on_its_runtime_when_it_is_dropped() {
 /// Of outputs, of payloads of panics, and of calls that are made by destructors of calls when their runtime ends.
 #[test]
 fn no_depth_of_destructors_uses_up_the_stack() {
-    const LONG: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
+    const LONG: usize = if cfg!(debug_assertions) { 5_000 } else { 100_000 };
     struct Link(#[allow(dead_code, reason = "dropped")] JoinHandle<()>);
     in_time("payloads in payloads", || {
         let runtime = Runtime::new(Settings::new(1));

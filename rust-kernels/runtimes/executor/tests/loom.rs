@@ -460,41 +460,94 @@ fn the_waker_of_a_handle_is_dropped_with_it_or_with_its_task() {
     });
 }
 
-/// Is woken outside while it is polled, and after its end; awaited with one waker after the other, which may be too late;
-/// and its handle is dropped while it ends.
+/// Strikes one gong when it wakes, and waits for the other.
+struct Meets([Arc<Gong>; 2]);
+
+impl std::task::Wake for Meets {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0[0].strike();
+        self.0[1].wait();
+    }
+}
+
+fn poll_with(task: &mut JoinHandle<()>, waker: impl std::task::Wake + Send + Sync + 'static) -> bool {
+    let waker = Waker::from(std::sync::Arc::new(waker));
+    Pin::new(task).poll(&mut Context::from_waker(&waker)).is_pending()
+}
+
 #[test]
 fn each_row_of_the_table_of_states_happens_in_some_order() {
+    // Woken by itself, twice at once; and after its end.
+    in_every_order(1, || {
+        let runtime = Runtime::new(settings(1));
+        let kept = Arc::new(Mutex::new(None));
+        let (keeping, mut left) = (Arc::clone(&kept), 2);
+        let task = runtime.spawn(poll_fn(move |context| {
+            (0..2).for_each(|_| context.waker().wake_by_ref());
+            *keeping.lock().unwrap() = Some(context.waker().clone());
+            left -= 1;
+            if left > 0 { Poll::Pending } else { Poll::Ready(()) }
+        }));
+        runtime.block_on(task).unwrap();
+        let waker: Waker = kept.lock().unwrap().take().unwrap();
+        waker.wake_by_ref();
+        waker.wake();
+    });
+    // Woken while it goes to sleep; awaited with one waker after the other, perhaps too late, and then dropped or not.
+    in_every_order(1, || {
+        let runtime = Runtime::new(settings(1));
+        let (bell, gong) = (Arc::new(Bell::default()), Arc::new(Gong::default()));
+        let (hearing, striking) = (Arc::clone(&bell), Arc::clone(&gong));
+        let mut task = runtime.spawn(async move {
+            let mut heard = std::pin::pin!(hearing.heard());
+            poll_fn(|context| {
+                let polled = heard.as_mut().poll(context);
+                striking.strike();
+                polled
+            })
+            .await;
+        });
+        let waker = || Counted(Arc::new(AtomicUsize::new(0)));
+        let waits = poll_with(&mut task, waker());
+        gong.wait();
+        bell.ring();
+        // It is not polled again once it was ready.
+        if waits {
+            poll_with(&mut task, waker());
+        }
+    });
+    // Dropped while it wakes; and before its end.
     in_every_order(1, || {
         let runtime = Runtime::new(settings(1));
         let bell = Arc::new(Bell::default());
         let hearing = Arc::clone(&bell);
-        let kept = Arc::new(Mutex::new(None));
-        let keeping = Arc::clone(&kept);
-        let mut task = runtime.spawn(async move {
-            poll_fn(|context| Poll::Ready(*keeping.lock().unwrap() = Some(context.waker().clone()))).await;
-            hearing.heard().await;
-        });
-        let poll = |task: &mut JoinHandle<()>| {
-            let waker = Waker::from(std::sync::Arc::new(Counted(Arc::new(AtomicUsize::new(0)))));
-            Pin::new(task).poll(&mut Context::from_waker(&waker)).is_pending()
-        };
-        let waits = poll(&mut task);
-        bell.ring();
-        if waits {
-            poll(&mut task);
-        }
-        let waker: Option<Waker> = kept.lock().unwrap().take();
-        if let Some(waker) = waker {
-            waker.wake_by_ref();
-            waker.wake();
-        }
-    });
-    in_every_order(2, || {
-        let runtime = Runtime::new(settings(1));
+        let mut task = runtime.spawn(async move { hearing.heard().await });
+        let gongs: [Arc<Gong>; 2] = Default::default();
+        let waits = poll_with(&mut task, Meets(gongs.clone()));
+        assert!(waits);
         drop(runtime.spawn(async {}));
-        let task = runtime.spawn(async {});
-        thread::yield_now();
+        bell.ring();
+        gongs[0].wait();
         drop(task);
+        gongs[1].strike();
+    });
+    // Woken twice while it sleeps, and after its end.
+    in_every_order(1, || {
+        let runtime = Runtime::new(settings(1));
+        let (kept, gong) = (Arc::new(Mutex::new(None)), Arc::new(Gong::default()));
+        let (keeping, striking) = (Arc::clone(&kept), Arc::clone(&gong));
+        let task = runtime.spawn(poll_fn(move |context| {
+            if keeping.lock().unwrap().replace(context.waker().clone()).is_some() {
+                return Poll::Ready(());
+            }
+            striking.strike();
+            Poll::Pending
+        }));
+        gong.wait();
+        let waker: Waker = kept.lock().unwrap().clone().unwrap();
+        (0..2).for_each(|_| waker.wake_by_ref());
+        runtime.block_on(task).unwrap();
+        waker.wake();
     });
     states::assert_all_of_it_happens();
 }
