@@ -73,12 +73,6 @@ def another(first) -> Plan:
     return Plan("measure", **sitting.repeated(existing_run(first.parent)))
 
 
-def test_the_byte_order_mark_of_an_editor_ends_no_series(first):
-    asked = sitting.repeated(existing_run(first.parent))
-    first.write_bytes(b"\xef\xbb\xbf" + first.read_bytes())
-    assert sitting.repeated(existing_run(first.parent)) == asked
-
-
 def test_another_sitting_measures_the_same_into_a_run_of_its_own(first, monkeypatch):
     plan, document = another(first), json.loads(first.read_text())
     asked = (plan.profile, plan.studies, plan.only, plan.native)
