@@ -221,7 +221,7 @@ def test_each_make_passes_on_what_it_is_given(tmp_path, make):
     assert given("sweep", "RUSTC=1.95.0 absent").stdout.startswith("absent is not installed")
     linted = [ROOT / line for line in given("lint-python").stdout.splitlines() if line.endswith((".py", ".ipynb"))]
     assert set(linted) == {*tracked("**/*.py"), *tracked("**/*.ipynb")}, "a notebook of one's own may hold anything"
-    assert words("fleet") == ["fleet", "fleet/config.yaml"]
+    assert words("fleet") == ["fleet", "fleet/config.toml"]
     lacking = {"compare A=x": "needs a second run", "contribute": "needs a run"}
     lacking["sweep"] = 'needs compilers: make sweep RUSTC="1.95.0 nightly"'
     for incomplete, says in lacking.items():

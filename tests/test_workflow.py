@@ -150,7 +150,7 @@ def test_a_choice_that_makes_no_sense_is_refused_with_what_does(options, says):
 
 @pytest.mark.parametrize(
     ("config", "says"),
-    [("nope.yaml", "nope.yaml is no file: name a configuration"), ("fleet/config.yaml", "there is no sbatch here")],
+    [("nope.toml", "nope.toml is no file: name a configuration"), ("fleet/config.toml", "there is no sbatch here")],
 )
 def test_a_fleet_that_cannot_be_is_refused_before_anything_is_installed(monkeypatch, config, says):
     monkeypatch.setattr(shutil, "which", lambda name: None)

@@ -15,6 +15,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from async_cost.files import write_whole
+from async_cost.findings.committed import short
 from async_cost.findings.latency import committed
 from async_cost.report import assets, calculator, finding, latency, markup, provenance, site
 from async_cost.report.notebook import Page, read, take_heading
@@ -35,9 +36,9 @@ def reading(run: Run) -> str:
     return f"{marks}. Brackets: 95 % confidence, {covers(run)}."
 
 
-def signs() -> str:
+def signs(run: Run) -> str:
     """The same in a line, for each page."""
-    return f"{finding.FITTED}: its border is newer than the run. Brackets: 95 %."
+    return f"In bold: {short(run.info.machine)}. {finding.FITTED}: the expected range is newer than the run. Brackets: 95 %."
 
 
 def publish(
@@ -157,7 +158,7 @@ class _Report:
             scripts,
             title=page.heading,
             answer=page.answer and self._linked(page.study, page.answer),
-            reading=run and markup.inline(f"{signs()} {next_build(run, page.study)}".strip()),
+            reading=run and markup.inline(f"{signs(run)} {next_build(run, page.study)}".strip()),
             doubt=markup.inline(page.doubt) if page.doubt else None,
             studies=page.studies,
             notes=notes,

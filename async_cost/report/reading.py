@@ -126,7 +126,7 @@ class Reading:
         claims = self._real_claims()
         each = claims.partition_by("document", maintain_order=True)
         lead = advice(claims, numbers=False)
-        say(f"**{lead[:1].upper()}{lead[1:]}.**")
+        say(f"**Together: {lead}.** Each by itself:")
         say(words.bullets([f"{cited(one)}: {advice(one)}" for one in each]))
         score = replication.score(replication.tally(replication.outcomes(self.run)))
         say(f"In all, {score}. {replication.validity_sentence(self.run)}")
@@ -259,14 +259,14 @@ class Reading:
         for name in others:
             marks[name] = {one.elsewhere.get(name, "?") for one in said}
         # What was written after a machine was seen agrees with it, and is not confirmed by it.
-        words_of = {"confirmed": {"✓"}, "in agreement": {"✓", shown.FITTED}, "refuted": {"≠"}}
-        found: dict[str, list[str]] = {"refuted": [], "confirmed": [], "in agreement": [], "open": []}
+        agrees = "consistent with the numbers"
+        words_of = {"confirmed": {"✓"}, agrees: {"✓", shown.FITTED}, "refuted": {"≠"}}
+        found: dict[str, list[str]] = {"refuted": [], "confirmed": [], agrees: [], "open": []}
         for name, some in marks.items():
             word = next((word for word, allowed in words_of.items() if some <= allowed), "open")
             found[word].append(name)
         parts = [f"{word} on the {words.listing(names)}" for word, names in found.items() if names]
-        text = f"{', '.join(parts)}."
-        say(f"**{text[:1].upper()}{text[1:]}**")
+        say(f"**This cause is {', '.join(parts)}.**")
 
     def _tests(self, one: Finding) -> bool:
         """Whether what a finding expects is as it was before the run began."""

@@ -23,6 +23,7 @@ from pathlib import Path
 from async_cost.paths import reports_root
 from async_cost.runs.profiles import NOT_EVIDENCE, PROFILES
 from async_cost.workflow import preflight, sitting, toolchain
+from async_cost.workflow.fleet import run_fleet
 from async_cost.workflow.plan import RUNS, Plan
 from async_cost.workflow.running import run_steps
 from async_cost.workflow.steps import READABLE, Progress, Step, StepFailed
@@ -56,7 +57,7 @@ def main() -> int:
     command = commands.add_parser("contribute", help="check a run, pack it, and show what a pull request with it says")
     command.add_argument("run", type=Path, help="folder of the run")
     command = commands.add_parser("fleet", help="measure many machines by Slurm, and make one site of them")
-    command.add_argument("config", type=Path, help="which machines, such as fleet/config.yaml")
+    command.add_argument("config", type=Path, help="which machines, such as fleet/config.toml")
     commands.add_parser("lab", help="open JupyterLab with both kernels")
     command = commands.add_parser("tool", help="start a program in the environment of these commands")
     command.add_argument("words", nargs=argparse.REMAINDER, help="the program and its arguments")
@@ -174,16 +175,13 @@ def contribute(arguments: argparse.Namespace) -> int:
 def fleet(arguments: argparse.Namespace) -> int:
     if not arguments.config.is_file():
         raise StepFailed(
-            f"{arguments.config} is no file: name a configuration, as in make fleet CONFIG=fleet/config.yaml"
+            f"{arguments.config} is no file: name a configuration, as in make fleet CONFIG=fleet/config.toml"
         )
     if shutil.which("sbatch") is None:
         raise StepFailed("there is no sbatch here: run this where jobs can be submitted to Slurm")
     with one_at_a_time():
-        steps = [*toolchain.steps(native=True), toolchain.snakemake_step()]
-        run_steps("make fleet", steps, ROOT)
-    python = toolchain.SNAKEMAKE.with_name("python")
-    command = [python, "-m", "async_cost.workflow.fleet", arguments.config, sys.executable]
-    return subprocess.run(command, cwd=ROOT).returncode
+        run_steps("make fleet", toolchain.steps(native=True), ROOT)
+    return run_fleet(arguments.config)
 
 
 def lab(arguments: argparse.Namespace) -> int:

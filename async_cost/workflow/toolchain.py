@@ -50,8 +50,6 @@ READS_THE_LIBRARY = (
 #: workspace above a folder of this name: cells belong to none, neither to ours nor to one around the clone.
 KERNEL_BUILDS = ROOT / "target" / "package"
 VENDOR = ROOT / "target" / "vendor"
-#: Submits the jobs of a fleet; in an environment of its own, since it wants other versions than ours.
-SNAKEMAKE = TOOLS / "snakemake" / "bin" / "snakemake"
 
 #: The kernelspec's command: evcxr, given a build folder of its own.
 KERNEL_COMMAND = [str(PYTHON), "-m", "async_cost.workflow.kernel", str(EVCXR), "{connection_file}"]
@@ -75,24 +73,13 @@ def lab_step() -> Step:
     return _stamped("JupyterLab and tests", partial(_install_locked, lock), 40, stamp, [lock], [PACKAGES])
 
 
-def snakemake_step() -> Step:
-    """Install Snakemake, which only `make fleet` needs."""
-    folder, lock = TOOLS / "snakemake", "fleet/requirements.txt"
-
-    def install(progress: Progress) -> None:
-        _new_environment(folder, progress)
-        _install_locked(lock, progress, SNAKEMAKE.with_name("python"))
-
-    return _stamped("Snakemake", install, 60, folder / "stamp", [lock], None)
-
-
 def _stamped(
     name: str,
     install: Callable[[Progress], None],
     expected_s: float,
     stamp: Path,
     files: Sequence[str],
-    needs: list[str] | None,
+    needs: list[str],
 ) -> Step:
     """A step that is done until one of `files` changes, or the clone is moved: the scripts of a virtual environment
     hold its absolute path. The file `stamp` says for what it was done.
@@ -117,24 +104,20 @@ def _holds(stamp: Path, text: str) -> bool:
 
 
 def _install_python(progress: Progress) -> None:
-    _new_environment(VENV, progress)
-    _install_locked("requirements.txt", progress)
-    _pip(PYTHON, progress, "--no-build-isolation", "--no-index", "-e", ".")
-
-
-def _new_environment(folder: Path, progress: Progress) -> None:
     progress("virtual environment")
-    progress.command([sys.executable, "-m", "venv", "--clear", folder])
+    progress.command([sys.executable, "-m", "venv", "--clear", VENV])
+    _install_locked("requirements.txt", progress)
+    _pip(progress, "--no-build-isolation", "--no-index", "-e", ".")
 
 
-def _install_locked(lock: str, progress: Progress, python: Path = PYTHON) -> None:
+def _install_locked(lock: str, progress: Progress) -> None:
     progress(f"packages of {lock}")
-    _pip(python, progress, "--require-hashes", "-r", lock)
+    _pip(progress, "--require-hashes", "-r", lock)
 
 
-def _pip(python: Path, progress: Progress, *what: str) -> None:
+def _pip(progress: Progress, *what: str) -> None:
     quiet = ("--disable-pip-version-check", "--no-deps", "--no-compile")
-    progress.command([python, "-m", "pip", "install", *quiet, *what])
+    progress.command([PYTHON, "-m", "pip", "install", *quiet, *what])
 
 
 # The Rust kernel.

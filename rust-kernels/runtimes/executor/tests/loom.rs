@@ -10,20 +10,24 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use runtimes_executor::{JoinError, Runtime, Settings, spawn};
+use runtimes_executor::{JoinError, JoinHandle, Runtime, Settings, spawn};
 use sync::loom;
 use sync::loom::cell::UnsafeCell;
 use sync::loom::sync::atomic::{AtomicUsize, Ordering};
 use sync::loom::sync::{Arc, Condvar, Mutex};
 use sync::loom::thread;
 
+#[path = "common/states.rs"]
+mod states;
+
 /// Runs `test` in every order with at most so many preemptions, which is where loom's own advice and all known bugs of
-/// this kind lie.
+/// this kind lie. No task does what is not in the table of states.
 fn in_every_order(preemptions: usize, test: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.max_branches = 20_000;
     builder.check(test);
+    states::assert_nothing_else_happens();
 }
 
 fn settings(workers: usize) -> Settings {
@@ -157,10 +161,10 @@ fn a_task_that_came_while_somebody_looked_does_not_wait_for_the_one_that_was_fou
 }
 
 #[test]
-fn a_caller_that_asks_for_a_seat_hears_of_its_wake_or_gets_one() {
-    in_every_order(2, || {
+fn a_caller_hears_of_its_wakes_although_a_worker_has_the_place() {
+    in_every_order(1, || {
         let runtime = Runtime::new(settings(1));
-        // The worker may have run both, one or none when the caller asks.
+        // The worker may have run both, one or none when the caller comes.
         let tasks = [runtime.spawn(async { 1 }), runtime.spawn(async { 2 })];
         let sum = runtime.block_on(async {
             let mut sum = 0;
@@ -453,5 +457,95 @@ fn the_waker_of_a_handle_is_dropped_with_it_or_with_its_task() {
         drop((task, waker));
         drop(runtime);
         assert_eq!(drops.load(Ordering::SeqCst), 1);
+    });
+}
+
+/// Is woken outside while it is polled, and after its end; awaited with one waker after the other, which may be too late;
+/// and its handle is dropped while it ends.
+#[test]
+fn each_row_of_the_table_of_states_happens_in_some_order() {
+    in_every_order(1, || {
+        let runtime = Runtime::new(settings(1));
+        let bell = Arc::new(Bell::default());
+        let hearing = Arc::clone(&bell);
+        let kept = Arc::new(Mutex::new(None));
+        let keeping = Arc::clone(&kept);
+        let mut task = runtime.spawn(async move {
+            poll_fn(|context| Poll::Ready(*keeping.lock().unwrap() = Some(context.waker().clone()))).await;
+            hearing.heard().await;
+        });
+        let poll = |task: &mut JoinHandle<()>| {
+            let waker = Waker::from(std::sync::Arc::new(Counted(Arc::new(AtomicUsize::new(0)))));
+            Pin::new(task).poll(&mut Context::from_waker(&waker)).is_pending()
+        };
+        let waits = poll(&mut task);
+        bell.ring();
+        if waits {
+            poll(&mut task);
+        }
+        let waker: Option<Waker> = kept.lock().unwrap().take();
+        if let Some(waker) = waker {
+            waker.wake_by_ref();
+            waker.wake();
+        }
+    });
+    in_every_order(2, || {
+        let runtime = Runtime::new(settings(1));
+        drop(runtime.spawn(async {}));
+        let task = runtime.spawn(async {});
+        thread::yield_now();
+        drop(task);
+    });
+    states::assert_all_of_it_happens();
+}
+
+/// A task in `block_on` gives its worker's place up; whoever comes for it, or the same thread afterwards, runs the rest.
+#[test]
+fn what_a_task_waits_for_in_block_on_is_run_by_another_thread() {
+    in_every_order(1, || {
+        let runtime = std::sync::Arc::new(Runtime::new(Settings { takes_core: false, ..settings(1) }));
+        let (inner, bell) = (std::sync::Arc::downgrade(&runtime), Arc::new(Bell::default()));
+        let task = runtime.spawn(async move {
+            let ringing = Arc::clone(&bell);
+            let runtime = inner.upgrade().expect("it is awaited");
+            runtime.block_on(async {
+                drop(spawn(async move { ringing.ring() }));
+                bell.heard().await;
+            });
+        });
+        runtime.block_on(task).unwrap();
+    });
+}
+
+/// Beside a task that comes from outside, for which the worker's thread comes back or another one is sent for.
+#[test]
+fn a_task_from_outside_is_run_although_the_worker_is_in_block_on() {
+    in_every_order(1, || {
+        let runtime = std::sync::Arc::new(Runtime::new(settings(1)));
+        let (bell, gong) = (Arc::new(Bell::default()), Arc::new(Gong::default()));
+        let (hearing, inner) = (Arc::clone(&bell), std::sync::Arc::clone(&runtime));
+        let striking = Arc::clone(&gong);
+        let task = runtime.spawn(async move {
+            inner.block_on(async { hearing.heard().await });
+            drop(inner);
+            striking.strike();
+        });
+        drop(runtime.spawn(async move { bell.ring() }));
+        gong.wait();
+        drop((task, runtime));
+    });
+}
+
+/// A caller leaves it to the worker, whose place it has.
+#[test]
+fn a_task_from_outside_is_run_although_the_caller_has_tasks_of_its_own() {
+    in_every_order(1, || {
+        let runtime = Arc::new(Runtime::new(settings(1)));
+        let gong = Arc::new(Gong::default());
+        let (outside, striking) = (Arc::clone(&runtime), Arc::clone(&gong));
+        let thread = thread::spawn(move || drop(outside.spawn(async move { striking.strike() })));
+        runtime.block_on(async { assert_eq!(spawn(async { 1 }).await.unwrap(), 1) });
+        thread.join().unwrap();
+        gong.wait();
     });
 }
