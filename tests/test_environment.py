@@ -13,7 +13,6 @@ import threading
 import zipfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -78,7 +77,7 @@ def pip_says(tmp_path, monkeypatch):
         lock.write_text(f"toy==1.0 --hash=sha256:{digest or hashlib.sha256(wheel.read_bytes()).hexdigest()}\n")
         words: list[str] = []
         monkeypatch.setattr(Progress, "command", lambda self, command: words.extend(map(str, command)))
-        toolchain._install_locked(str(lock), Progress(print, lock, tmp_path), Path(sys.executable))
+        toolchain._install_locked(str(lock), Progress(print, lock, tmp_path))
         done = ran(*TOOL, *words, "--dry-run", "--no-cache-dir", **{"PIP_RETRIES": "0"} | theirs)
         return done.stdout + done.stderr
 
