@@ -17,11 +17,12 @@ from async_cost.runs import experiments as results
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.experiments import COLUMNS
 from async_cost.runs.find import load_run
+from async_cost.statistics import coverage
 from async_cost.words import CONTROL
 from async_cost.workflow.studies import analysis
 from async_cost.workflow.toolchain import ROOT
 from experiments import __main__ as experiments
-from experiments import cells, coverage, shapes
+from experiments import cells, shapes
 
 TRUTH = {"manual": 1.0, "nonbox": 2.5, "box": 3.0}
 

@@ -540,7 +540,7 @@ def test_the_figure_of_a_document_is_said_beside_a_number_and_not_alone(judge):
         "page", "id", "It takes {here}; reported were {reported}.", "time: {here}; reported: {reported}", slots
     )
     assert spoken(judge(one, {"here": [at(2.4, 0.01)]}), judge.run).startswith(
-        "✓ It takes 2.4 times; reported were 3.7 times. [2.390, 2.410]"
+        "✓ It takes 2.4 times; reported were 3.7 times. [2.39, 2.41]"
     )
     alone = shown.said(judge(one, {"here": [Effect(missing="it failed")]}), judge.run)
     assert alone.mark == ABSENT and alone.absent
@@ -655,10 +655,11 @@ def test_a_cause_is_confirmed_refuted_or_open_on_each_machine(judge, monkeypatch
         page.why(*(msgspec.structs.replace(one, mark=mark, elsewhere=elsewhere) for mark in marks))
         return texts.pop() if texts else ""
 
-    assert why("✓", FITTED) == f"**In agreement on the {here}.**" and why("≠") == f"**Refuted on the {here}.**"
-    assert why("✓", "≠") == f"**Open on the {here}.**" and not why("·", "≈")
-    assert why("✓", EPYC="≠", Xeon="✓") == f"**Refuted on the EPYC, confirmed on the {here} and Xeon.**"
-    assert why("✓", **{here: "≠"}) == f"**Refuted on the {here}, confirmed on the {here} here.**"
+    assert why("✓", FITTED) == f"**This cause is consistent with the numbers on the {here}.**"
+    assert why("≠") == f"**This cause is refuted on the {here}.**"
+    assert why("✓", "≠") == f"**This cause is open on the {here}.**" and not why("·", "≈")
+    assert why("✓", EPYC="≠", Xeon="✓") == f"**This cause is refuted on the EPYC, confirmed on the {here} and Xeon.**"
+    assert why("✓", **{here: "≠"}) == f"**This cause is refuted on the {here}, confirmed on the {here} here.**"
 
 
 def test_a_page_of_another_machine_begins_with_how_fast_it_is(judge, monkeypatch):

@@ -21,10 +21,9 @@ LONGEST = {"analysis": 70, "measure": 60}
 #: Lines of the middle cell of an analysis.
 MEDIAN = 16
 #: Share of the code cells of an analysis that follow a paragraph.
-AFTER_PROSE = 0.8
-#: What makes a code cell a paragraph; a chart with a finding as title, and any.
+AFTER_PROSE = 0.7
+#: What makes a code cell a paragraph, and a chart.
 SAYS = re.compile(r"^(?:say|ac\.say|run\.finding)\(|^    ac\.say\(", re.MULTILINE)
-TITLED = re.compile(r"\btitle=\w+\.title\b")
 DRAWS = ("ac.intervals", "ac.bars", "ac.lines", "ac.matrix", "ac.staircase", "alt.Chart")
 ANALYSES = [path for path in NOTEBOOKS if path.name == "analysis.ipynb"]
 COMPARISONS = pl.read_csv(ROOT / "data" / "comparisons.csv")
@@ -46,7 +45,7 @@ def lengths(path: Path) -> list[int]:
 
 def unread(cells: Sequence[nbformat.NotebookNode]) -> list[str]:
     """The cells that show a chart, by a call of our own or of a function of the notebook that makes one, that neither
-    have a finding as title nor a paragraph in the next cell, be it written, computed, or findings that a run judges.
+    have a computed title, such as a finding, nor a paragraph in the next cell, be it written, computed, or findings.
     """
     trees = {place: ast.parse(cell.source) for place, cell in enumerate(cells) if cell.cell_type == "code"}
     makers = {
@@ -61,7 +60,9 @@ def unread(cells: Sequence[nbformat.NotebookNode]) -> list[str]:
         last = tree.body[-1]
         if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
             called = ast.unparse(last.value.func)
-            read = TITLED.search(cells[place].source) or any(map(reads, cells[place + 1 : place + 2]))
+            titles = [word.value for word in last.value.keywords if word.arg == "title"]
+            titled = any(not isinstance(title, ast.Constant) for title in titles)
+            read = titled or any(map(reads, cells[place + 1 : place + 2]))
             if (called in makers or called.startswith(DRAWS)) and not read:
                 found.append(cells[place].source)
     return found

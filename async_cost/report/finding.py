@@ -108,7 +108,7 @@ class Said(msgspec.Struct, frozen=True):
 def said(found: Found, run: Run) -> Said:
     """What a page of `run` says of a finding with slots."""
     one, rough = found.finding, run.info.profile in NOT_EVIDENCE
-    forms = _forms(one)
+    forms = forms_of(one)
     lacking = {filled.slot.name for filled in found.slots if not filled.measured}
     mark = "" if rough else _mark(found, lacking)
     asserted = mark in ("✓", FITTED) or (mark == "·" and _is_shown(found, lacking))
@@ -405,7 +405,7 @@ def _label(one: Finding, lacking: set[str]) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _forms(one: Finding) -> dict[str, str]:
+def forms_of(one: Finding) -> dict[str, str]:
     """How each slot is written: as the sentence says, else as the label or the note does."""
     return {**slots_of(one.note), **slots_of(one.so), **slots_of(one.label), **slots_of(one.sentence)}
 

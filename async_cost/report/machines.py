@@ -28,13 +28,13 @@ from async_cost.findings.definitions import (
     series_of,
 )
 from async_cost.findings.finding import Judge
-from async_cost.findings.lint import slots_of
-from async_cost.findings.record import SHOWN, Finding, recorded
+from async_cost.findings.lint import SLOT, slots_of
+from async_cost.findings.record import SHOWN, Finding, Slot, recorded
 from async_cost.machines import claims, hardware
 from async_cost.machines.many import chosen_folders, read_many, stored_rows
 from async_cost.paths import reports_root
-from async_cost.report import charts
-from async_cost.report.finding import FITTED, mark_of, parts
+from async_cost.report import charts, figures
+from async_cost.report.finding import FITTED, forms_of, mark_of, parts
 from async_cost.runs.judged import seen_by
 from async_cost.runs.record import read_run_info
 from async_cost.runs.run import Run
@@ -120,8 +120,10 @@ class Machines:
         found = found.join(stated, on=["finding", "slot"], maintain_order="left_right")
         if self.each == "machine":  # several runs may speak for a machine, each for other studies
             found = found.join(speaking, on=["run", "study"], how="semi", maintain_order="left")
-        rows = found.select("operation", "unit", "value", "outcome", "tested").iter_rows()
-        marks, texts = zip(*(_shown(*row) for row in rows), strict=True) if found.height else ((), ())
+        slots = {(one.id, slot.name): (slot, forms_of(one)[slot.name]) for one in findings for slot in one.slots}
+        rows = found.select("finding", "slot", "operation", "unit", "value", "outcome", "tested").iter_rows()
+        shown = (_shown(slots.get((id, slot)), *row) for id, slot, *row in rows)
+        marks, texts = zip(*shown, strict=True) if found.height else ((), ())
         return found.with_columns(mark=pl.Series(marks, dtype=MARK), text=pl.Series(texts, dtype=pl.String))
 
     def _called(self, runs: pl.DataFrame) -> list[str]:
@@ -148,7 +150,8 @@ def _stated(findings: Sequence[Finding]) -> pl.DataFrame:
     for one in findings:
         labels = {slot: name for name, part in parts(one) for slot in slots_of(part)}
         rows += [
-            row | {"label": labels.get(str(row["slot"]), one.label)} for row in rows_of_finding(one, limits_of_today())
+            row | {"label": labels.get(str(row["slot"])) or SLOT.sub("…", one.note or one.label)}
+            for row in rows_of_finding(one, limits_of_today())
         ]
     named = definitions().filter(pl.col("page") != LATENCY).with_columns(label="id")
     stated = pl.DataFrame(rows, infer_schema_length=None) if rows else named
@@ -176,9 +179,13 @@ def _judged(folder: Path, findings: Sequence[Finding], hashes: Mapping[Place, st
     return stored_rows(folder, "findings", CODE + key, JUDGED, rows_of)
 
 
-def _shown(operation: str, unit: str, value: float, outcome: str, tested: str | None) -> tuple[str, str]:
-    """The mark of a number, and both as text."""
+def _shown(
+    slot: tuple[Slot, str] | None, operation: str, unit: str, value: float, outcome: str, tested: str | None
+) -> tuple[str, str]:
+    """The mark of a number, and both as text, in the form of its sentence where that is known."""
     mark = "·" if outcome in (SHOWN, NOT_JUDGED) else mark_of([outcome], tested=bool(tested))
+    if slot:
+        return mark, f"{mark} {figures.text(*slot, [value], signed=slot[1] == '%')}"
     if unit in NANOSECONDS:
         number = words.short_time(value * NANOSECONDS[unit])
     else:

@@ -24,7 +24,7 @@ from async_cost.findings.prices import prices
 from async_cost.findings.record import Finding
 from async_cost.literature import replication
 from async_cost.literature.claims import NO_CLAIM
-from async_cost.literature.published import load_published, published_times
+from async_cost.literature.published import load_published, published_studies, published_times
 from async_cost.report import charts
 from async_cost.report import finding as shown
 from async_cost.report.calculator import calculator
@@ -39,9 +39,6 @@ from async_cost.statistics import disturbance
 from async_cost.statistics.measured import both_ways
 from async_cost.statistics.table import comparisons
 from async_cost.statistics.trials import trial_values
-
-#: Studies with figures of a document.
-PUBLISHED = ("zero-cost", "spawn-apis", "call-styles", "thread-pools", "runtimes")
 
 
 class Reading:
@@ -62,7 +59,7 @@ class Reading:
         """
         rows = both_ways(comparisons(self.run).frame.filter(~pl.col("control")).drop_nulls("ratio"))
         times = pl.concat(
-            [published_times(study).select(pl.lit(study).alias("study"), *KEY, "ns") for study in PUBLISHED]
+            published_times(study).select(pl.lit(study).alias("study"), *KEY, "ns") for study in published_studies()
         )
         mine = rows.join(times, on=["study", *KEY], how="left", maintain_order="left")
         base = times.select("study", *(pl.col(name).alias(f"baseline_{name}") for name in (*KEY, "ns")))
@@ -103,7 +100,7 @@ class Reading:
     @property
     def published(self) -> pl.DataFrame:
         """The figures of the documents, of their latest printing: study, KEY, metric, value, unit, …"""
-        return pl.concat([load_published(study) for study in PUBLISHED], how="diagonal_relaxed")
+        return pl.concat([load_published(study) for study in published_studies()], how="diagonal_relaxed")
 
     @cached_property
     def prices(self) -> pl.DataFrame:
@@ -129,7 +126,7 @@ class Reading:
         claims = self._real_claims()
         each = claims.partition_by("document", maintain_order=True)
         lead = advice(claims, numbers=False)
-        say(f"**{lead[:1].upper()}{lead[1:]}.**")
+        say(f"**Together: {lead}.** Each by itself:")
         say(words.bullets([f"{cited(one)}: {advice(one)}" for one in each]))
         score = replication.score(replication.tally(replication.outcomes(self.run)))
         say(f"In all, {score}. {replication.validity_sentence(self.run)}")
@@ -262,14 +259,14 @@ class Reading:
         for name in others:
             marks[name] = {one.elsewhere.get(name, "?") for one in said}
         # What was written after a machine was seen agrees with it, and is not confirmed by it.
-        words_of = {"confirmed": {"✓"}, "in agreement": {"✓", shown.FITTED}, "refuted": {"≠"}}
-        found: dict[str, list[str]] = {"refuted": [], "confirmed": [], "in agreement": [], "open": []}
+        agrees = "consistent with the numbers"
+        words_of = {"confirmed": {"✓"}, agrees: {"✓", shown.FITTED}, "refuted": {"≠"}}
+        found: dict[str, list[str]] = {"refuted": [], "confirmed": [], agrees: [], "open": []}
         for name, some in marks.items():
             word = next((word for word, allowed in words_of.items() if some <= allowed), "open")
             found[word].append(name)
         parts = [f"{word} on the {words.listing(names)}" for word, names in found.items() if names]
-        text = f"{', '.join(parts)}."
-        say(f"**{text[:1].upper()}{text[1:]}**")
+        say(f"**This cause is {', '.join(parts)}.**")
 
     def _tests(self, one: Finding) -> bool:
         """Whether what a finding expects is as it was before the run began."""

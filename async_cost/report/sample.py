@@ -16,9 +16,8 @@ from nbconvert import MarkdownExporter
 from nbformat.v4 import new_output
 
 from async_cost import words
-from async_cost.report import PublishError, charts, finding, markup
-from async_cost.report.notebook import read, render, said_in, said_of
-from async_cost.report.publish import DECISIONS, signs
+from async_cost.report import charts, finding, markup
+from async_cost.report.notebook import question_of, read, render, said_in, said_of
 
 #: A link to the note on a comparison, which pages here do not have.
 LINK = re.compile(rf'<a href="#{words.NOTE}\w+">(.*?)</a>', re.DOTALL)
@@ -26,13 +25,14 @@ LINK = re.compile(rf'<a href="#{words.NOTE}\w+">(.*?)</a>', re.DOTALL)
 OF_PAGE = re.compile(r' (?:class|tabindex|role|aria-label|id)="[^"]*"|\n\s*')
 
 
-def pages(notebooks: Sequence[Path], origin: str, reading: str, numbers: str = "") -> dict[str, str]:
+def pages(notebooks: Sequence[Path], origin: str, reading: str, signs: str = "", numbers: str = "") -> dict[str, str]:
     """The files of a sample by name: a page for each executed notebook, its pictures, and README.md, which lists them.
-    `origin` says of which run, `reading` how to read it; `numbers` are the latency numbers, in Markdown.
+    `origin` says of which run, `reading` how to read it, `signs` the same in a line; `numbers` are the latency numbers,
+    in Markdown.
     """
     files: dict[str, str] = {}
     for notebook in notebooks:
-        files |= _page(notebook)
+        files |= _page(notebook, signs)
     listed = "\n".join(questions(notebooks, ""))
     others = "\n".join(
         f"- {one.mark} [{finding.head(one)}]({notebook.stem}.md#finding-{one.id})"
@@ -52,10 +52,9 @@ def questions(notebooks: Sequence[Path], folder: str, *, brief: bool = False) ->
     """What people ask, an entry of a list each, with the first numbers of the page that answers it, or the very first
     of them; of a page without findings the question alone.
     """
-    if unknown := [notebook.stem for notebook in notebooks if notebook.stem not in DECISIONS]:
-        raise PublishError(f"async_cost/report/publish.py: DECISIONS lacks what a reader of {unknown[0]} decides")
-    for notebook in sorted(notebooks, key=lambda path: list(DECISIONS).index(path.stem)):
-        yield f"- [{DECISIONS[notebook.stem]}]({folder}{notebook.stem}.md) {_short(read(notebook), brief)}".rstrip()
+    for notebook in notebooks:
+        content = read(notebook)
+        yield f"- [{question_of(content)}]({folder}{notebook.stem}.md) {_short(content, brief)}".rstrip()
 
 
 def _short(content: nbformat.NotebookNode, brief: bool) -> str:
@@ -82,13 +81,13 @@ def picture(light: str, dark: str, alt: str) -> str:
     return f'<picture>{source}<img src="{light}" alt="{escape(alt)}"></picture>'
 
 
-def _page(notebook: Path) -> dict[str, str]:
+def _page(notebook: Path, signs: str) -> dict[str, str]:
     """The page of an executed notebook, and the pictures that it links to, by file name."""
     content, room, pictures = read(notebook), notebook.stem, dict[str, str]()
     render(content, as_markdown=True)
     answer = next((cell for cell in content.cells if "answer" in cell.metadata.get("tags", [])), None)
     if answer and any(map(said_of, answer.outputs)):
-        answer.outputs.append(new_output("display_data", {"text/markdown": f"*{signs()} [All signs](README.md).*"}))
+        answer.outputs.append(new_output("display_data", {"text/markdown": f"*{signs} [All signs](README.md).*"}))
     for cell in content.cells:
         if cell.cell_type == "markdown":  # neighbours are pages of the sample too
             cell.source = _linked(cell.source, room)

@@ -42,7 +42,7 @@ def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
         light, dark = (f"{pictures}{PICTURE.stem}{theme}.svg" for theme in ("", "-dark"))
         return latency.screen(numbers, pages, sample.picture(light, dark, alt))
 
-    pages = sample.pages(executed, origin, publish.reading(run), screen("{}.md", "../"))
+    pages = sample.pages(executed, origin, publish.reading(run), publish.signs(run), screen("{}.md", "../"))
     readme = (repository_root() / "README.md").read_text(encoding="utf-8")
     if BEGIN not in readme or END not in readme:
         raise SystemExit(f"README.md: the lines `{BEGIN}` and `{END}` are missing")
