@@ -7,7 +7,7 @@ PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is no
 # Without the variables and packages of a user's own Python (-E, -s).
 WORKFLOW = $(PYTHON_THERE); $(PYTHON) -Es -m async_cost.workflow
 PROFILED = $${PROFILE:+--profile "$$PROFILE"} $${STUDIES:+--studies "$$STUDIES"}
-CHOSEN = $${ONLY:+--only "$$ONLY"} $${NATIVE:+--native} $${SINGLY:+--singly}
+CHOSEN = $${ONLY:+--only "$$ONLY"} $${NATIVE:+--native}
 # A program in the environment that the workflow has.
 TOOL = @$(WORKFLOW) tool
 # ruff looks at what git knows: a notebook of one's own may hold anything.
@@ -18,7 +18,7 @@ QUICK_TESTS = tests/test_in_step.py tests/test_notebook_table.py tests/test_pins
 CRATES = $$(if [ "$$STUDIES" ]; then printf ' -p %s' $$STUDIES; else echo --workspace; fi)
 ANALYSES = $$(for study in $$STUDIES; do ls tests/test_$$(echo $$study | tr - _)_analysis.py 2>/dev/null; done)
 
-.PHONY: help report measure sweep compare contribute fleet comparisons findings sample experiments site test test-all test-rust test-python test-python-all lint-python crates-exist test-fast deny lab setup packages format clean
+.PHONY: help report measure sweep compare contribute fleet comparisons findings sample experiments site test test-all test-rust test-python test-python-all test-miri lint-python crates-exist test-fast deny lab setup packages format clean
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
@@ -30,7 +30,7 @@ help:
 	@echo "make sweep RUSTC=\"1.95.0 nightly\" [PROFILE=...] [STUDIES=...]   measure with several installed compilers in turn"
 	@echo "make compare A=data/runs/... B=data/runs/...   compare two runs"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
-	@echo "make fleet [CONFIG=fleet/config.yaml]   measure several machines by Slurm, and make one site of them"
+	@echo "make fleet [CONFIG=fleet/config.toml]   measure several machines by Slurm, and make one site of them"
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
 	@echo "make findings  write data/findings.csv, how findings are defined, and data/judged.csv, what committed series say"
 	@echo "make sample      write docs/sample, the report of the reference run as pages for where the repository is hosted"
@@ -40,6 +40,7 @@ help:
 	@echo "             STUDIES=\"zero-cost\" tests these crates alone"
 	@echo "make test     test everything that needs no Rust kernel: crates, Python, one whole run of native programs"
 	@echo "make test-all  that, and cells, JupyterLab, AddressSanitizer, valgrind, loom, random programs and a fleet on Slurm"
+	@echo "make test-miri  sets of a few tests under Miri, on a nightly compiler that it installs, and a count to its end on 32 bits"
 	@echo "make site     render all runs under data/runs, a series once, as the public pages are; the reference is the front"
 	@echo "make deny     licences, sources and advisories of the crates; needs cargo-deny"
 	@echo "make format   format Rust and Python, bring notebooks and crates in step"
@@ -66,7 +67,7 @@ contribute:
 	@$(WORKFLOW) contribute "$${RUN:?make contribute needs a run: make contribute RUN=data/runs/...}"
 
 fleet:
-	@$(WORKFLOW) fleet "$${CONFIG:-fleet/config.yaml}"
+	@$(WORKFLOW) fleet "$${CONFIG:-fleet/config.toml}"
 
 comparisons: packages
 	$(TOOL) python -m async_cost.workflow.declared
@@ -139,6 +140,18 @@ test-fast: crates-exist packages
 
 deny:
 	$(TOOL) cargo deny check
+
+# A crate's set for Miri is its tests/miri.rs: few and small tests, since Miri interprets. Tree Borrows, since the other
+# model refuses crossbeam-epoch, which also keeps some memory to the end: leaks are seen by AddressSanitizer.
+NIGHTLY = nightly-2026-05-20
+
+test-miri:
+	rustup toolchain install $(NIGHTLY) --profile minimal --component miri,rust-src
+	MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks"; export MIRIFLAGS; for set in $$(git ls-files 'rust-kernels/*/tests/miri.rs'); do \
+		cargo +$(NIGHTLY) miri test --locked --target-dir target/miri --manifest-path "$${set%/tests/miri.rs}/Cargo.toml" --test miri || exit; \
+	done
+	rustup target add i686-unknown-linux-musl
+	cargo test --locked --release --target i686-unknown-linux-musl -p runtimes-executor --test overflow
 
 format:
 	$(TOOL) cargo fmt --all

@@ -1,222 +1,141 @@
-"""Run folders as a careless or a hostile stranger could send them: every kind of damage that we could think of, at
-random places.
-"""
+"""Run folders as a careless or a hostile stranger could send them: a copy for each kind of damage."""
 
 import gzip
-import json
 import os
-import random
-import re
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
-from made_up_runs import change_record, copy_of
+from made_up_runs import OFF, change_record, copy_of
 
 TIME, COUNTS, INFO = "zero-cost.time.csv", "zero-cost.counts.csv", "run.json"
 STUDY = "studies.zero-cost"
 #: Each would be noticed in a browser: a dialog, or a name on the window.
 MARKUP = (
-    "<script>window.hacked=1</script>",
     "<img src=x onerror='window.hacked=1'>",
     "</title></style></script><svg onload=window.hacked=1>",
-    "[x](javascript:window.hacked=1)",
-    "`</code><iframe srcdoc='<script>parent.hacked=1</script>'>`",
-    "{{ 7 * 7 }}{% raw %}",
-    "$x$ \\(<b onmouseover=alert(1)>\\)",
+    "[x](javascript:window.hacked=1)`</code><iframe srcdoc='<script>parent.hacked=1</script>'>`",
 )
-NO_DAYS = ("2026-02-30T00:00:00Z", "2026-01-01T25:00:00Z", "0000-00-00T00:00:00Z", "yesterday", "")
-OTHER_AGES = ("1970-01-01T00:00:00Z", "9998-01-01T00:00:00Z")
-BEYOND_MEASURE = (10**20, 10**100, 10**3999)
-#: Fields of run.json, each with values that no honest run has.
-FIELDS: dict[str, Sequence[object]] = {
-    "schema_version": (0, 1, 2, 5, 99, "1", None, True, -1, 1.5, [1], MARKUP[0]),
-    "run_id": ("z00000000000000T101010102/0000-regnarts", "../../etc/passwd", "", *MARKUP),
-    "machine.name": MARKUP,
-    **{f"machine.{name}": [f"CPU{c}x" for c in "\x1b\x00\u202e\n\ud800"] for name in ("cpu", "kernel", "os")},
-    "started": (*NO_DAYS, *OTHER_AGES),
-    "ended": ("2016-01-01T00:00:00Z", "2024-01-01T00:00:00Z"),
-    f"{STUDY}.state": ("measuring", "", *MARKUP),
-    f"{STUDY}.baseline": ("", "nobody", *MARKUP),
-    f"{STUDY}.started": (*NO_DAYS, *OTHER_AGES),
-    f"{STUDY}.rounds": (9, 999_000, *BEYOND_MEASURE),
-    f"{STUDY}.samples": (3, 999_000, *BEYOND_MEASURE),
-    **{f"{STUDY}.{name}": BEYOND_MEASURE for name in ("seed", "trial_ns", "resumed", "steal_before_ms")},
-}
-#: What may stand in a cell of a table of times, by the column.
-CELLS: dict[str, Sequence[str]] = {
-    "study": ("thread-pools", '"zero-cost'),
-    "variant": [f'"{markup}"' for markup in MARKUP[:3]],
-    **dict.fromkeys(
-        ("round", "sample", "iterations", "elapsed_ns"),
-        ("", "x", "-1", "1.5", "1e400", "NaN", "0x10", "9" * 30, "\u0661", "=1+1", "4294967295", f"7,{MARKUP[0]}"),
+
+
+class Damage(NamedTuple):
+    """What changes a run in its folder, and what is said of it then: words, the file, the line, the column."""
+
+    change: Callable[[Path], object]
+    says: str
+    file: str = TIME
+    row: int | None = None
+    column: str | None = None
+
+
+def record(field: str, value: object) -> Callable[[Path], object]:
+    """A field of run.json, by dotted name."""
+    return lambda run: change_record(run, {field: value})
+
+
+def text(change: Callable[[str], str], file: str = TIME) -> Callable[[Path], object]:
+    """A change of a file's text."""
+    return lambda run: (run / file).write_text(change((run / file).read_text()), errors="surrogateescape")
+
+
+def cell(number: int, column: str, value: str, file: str = TIME) -> Callable[[Path], object]:
+    """A cell, on the line of that number."""
+
+    def change(table: str) -> str:
+        lines = table.split("\n")
+        cells = lines[number - 1].split(",")
+        cells[lines[0].split(",").index(column)] = value
+        return "\n".join([*lines[: number - 1], ",".join(cells), *lines[number:]])
+
+    return text(change, file)
+
+
+def replaced(old: str, new: str, file: str = TIME) -> Callable[[Path], object]:
+    """The first `old`."""
+    return text(lambda table: table.replace(old, new, 1), file)
+
+
+def without(part: str) -> Callable[[Path], object]:
+    """No line that holds `part`."""
+    return text(lambda table: "".join(line for line in table.splitlines(keepends=True) if part not in line))
+
+
+def each_line(change: Callable[[str], str]) -> Callable[[Path], object]:
+    """Every line of the table of times."""
+    return text(lambda table: "".join(f"{change(line)}\n" for line in table.splitlines()))
+
+
+def in_its_place(file: str, put: Callable[[Path], object]) -> Callable[[Path], object]:
+    """Something else where a file was."""
+    return lambda run: ((run / file).unlink(), put(run / file))
+
+
+def torn_packing(run: Path) -> None:
+    packed = gzip.compress((run / TIME).read_bytes())
+    (run / TIME).unlink()
+    (run / f"{TIME}.gz").write_bytes(packed[:-20])
+
+
+#: By kind.
+DAMAGES = {
+    "a torn table": Damage(text(lambda table: table[:-4]), "cut off"),
+    "a torn packing": Damage(torn_packing, "damaged or cut off", f"{TIME}.gz"),
+    "nothing but a header": Damage(text(lambda table: table.split("\n")[0] + "\n"), "the run is empty", row=1),
+    "no table": Damage(lambda run: (run / COUNTS).unlink(), "the file is missing", COUNTS),
+    "a table twice": Damage(lambda run: shutil.copyfile(run / TIME, run / f"{TIME}.gz"), "there twice"),
+    "a table of another study": Damage(
+        lambda run: (run / "x.time.csv").write_text("x\n"), "no such study", "x.time.csv"
+    ),
+    "a pipe": Damage(in_its_place(TIME, os.mkfifo), "not a plain file"),
+    "a link": Damage(in_its_place(INFO, lambda path: path.symlink_to(path.name)), "not a plain file", INFO),
+    "no text": Damage(cell(3, "study", "z\udcffro"), "not UTF-8", row=3),
+    "an empty line": Damage(cell(5, "study", "\nzero-cost"), "1 cells, the header 9", row=5),
+    "an open quote": Damage(cell(4, "study", '"zero-cost'), "a quote stands within", row=4),
+    "a name in two lines": Damage(cell(5, "variant", '"two\nlines"'), "does not end in this line", row=5),
+    "an unknown column": Damage(each_line("{},note".format), "unknown column", row=1, column="'note'"),
+    "a missing column": Damage(
+        each_line(lambda line: line.rpartition(",")[0]), "is missing", row=1, column="elapsed_ns"
+    ),
+    "another unit": Damage(replaced("elapsed_ns", "elapsed_us"), "wrong unit", row=1, column="'elapsed_us'"),
+    "no number": Damage(cell(7, "elapsed_ns", "NaN"), "'NaN' is not a whole number", row=7, column="elapsed_ns"),
+    "no time": Damage(cell(7, "elapsed_ns", "0"), "is below 1", row=7, column="elapsed_ns"),
+    "too large": Damage(cell(7, "round", "9" * 20), "not a whole number", row=7, column="round"),
+    "a negative count": Damage(cell(3, "value", "-1", COUNTS), "is below 0", COUNTS, 3, "value"),
+    "a name that is markup": Damage(cell(5, "variant", f'"{MARKUP[0]}"'), "valid name", row=5, column="variant"),
+    "a name for a terminal": Damage(cell(5, "variant", "\x1b[31mred"), "valid name", row=5, column="variant"),
+    "a row of another study": Damage(cell(6, "study", "spawn-apis"), "a row of study", row=6, column="study"),
+    "a sample twice": Damage(text(lambda table: table + table.split("\n")[4] + "\n"), "already on line 5"),
+    "a sample too few": Damage(text(lambda table: table[: table[:-1].rindex("\n") + 1]), "1 samples instead of 2"),
+    "a round too few": Damage(without(f",nonbox,{OFF},1,"), "was measured in 2 rounds", column="round"),
+    "a round too many": Damage(record(f"{STUDY}.rounds", 2), "round 2 in a run of 2 rounds", column="round"),
+    "no baseline": Damage(
+        without(f",manual,manual,{OFF},1,"), "'manual / manual / syscalls=off' was measured in 2 rounds"
+    ),
+    "two positions": Damage(cell(2, "position", "77"), "2 positions", column="position"),
+    "torn JSON": Damage(text(lambda info: info[:-100], INFO), "torn or invalid JSON", INFO),
+    "JSON without end": Damage(text(lambda info: "[" * 100_000, INFO), "torn or invalid JSON", INFO),
+    "NaN in JSON": Damage(replaced('"waited_s": null', '"waited_s": NaN', INFO), "invalid JSON", INFO),
+    "another version": Damage(record("schema_version", 5), "this package reads 4", INFO, column="schema_version"),
+    "an unknown field": Damage(
+        replaced('"machine": {', f'"machine": {{"{MARKUP[0]}": 1,', INFO), "unknown field", INFO, column="machine"
+    ),
+    "a path for a machine": Damage(record("machine.name", "../../etc"), "matching regex", INFO, column="machine.name"),
+    "another run id": Damage(record("run_id", "other/20260101T000000Z"), "not a run id", INFO, column="run_id"),
+    "no such day": Damage(record("started", "2026-02-30T00:00:00Z"), "day is out of range", INFO),
+    "a study that is markup": Damage(replaced('"zero-cost": {', f'"{MARKUP[1]}": {{', INFO), "regex", INFO),
+    "no study": Damage(record("studies", {}), "length >= 1", INFO, column="studies"),
+    "unfinished": Damage(record(f"{STUDY}.state", MARKUP[1]), "not complete", INFO, column=f"{STUDY}.state"),
+    "a limit of all": Damage(record(f"{STUDY}.groups.", 1.0), "`float` < 1.0", INFO, column=f"{STUDY}.groups[...]"),
+    "a debug build": Damage(
+        record("codegen.debug_assertions", True), "a debug build", INFO, column="codegen.debug_assertions"
     ),
 }
-#: Changes a run in its folder.
-Damage = Callable[[Path, random.Random], object]
 
 
-def hostile_copies(honest: Path, number: int, seed: int) -> dict[str, str]:
-    """Writes `number` damaged copies of the run `honest` beside it; the kind of damage by `<machine>/<utc-time>`."""
-    rng = random.Random(seed)
-    kinds = {}
-    for place in range(number):
-        folder, kind = copy_of(honest, f"stranger-{place:04}"), list(DAMAGES)[place % len(DAMAGES)]
-        DAMAGES[kind](folder, rng)
-        kinds[f"{folder.parent.name}/{folder.name}"] = kind
-    return kinds
-
-
-def _field(name: str, values: Sequence[object]) -> Damage:
-    return lambda folder, rng: change_record(folder, {name: rng.choice(values)})
-
-
-def _cell(file: str, column: str, values: Sequence[str]) -> Damage:
-    def change(lines: list[str], rng: random.Random) -> None:
-        place = rng.randrange(1, len(lines) - 1)
-        cells = lines[place].split(",")
-        cells[lines[0].split(",").index(column)] = rng.choice(values)
-        lines[place] = ",".join(cells)
-
-    return _lines(change, file)
-
-
-def _lines(change: Callable[[list[str], random.Random], object], file: str = TIME) -> Damage:
-    """Changes the lines of a table, which is packed afterwards every other time."""
-
-    def damage(folder: Path, rng: random.Random) -> None:
-        lines = (folder / file).read_text().split("\n")
-        change(lines, rng)
-        text = "\n".join(lines).encode("utf-8", "surrogatepass")
-        (folder / file).write_bytes(text)
-        if rng.random() < 0.5:
-            (folder / file).unlink()
-            (folder / f"{file}.gz").write_bytes(gzip.compress(text))
-
-    return damage
-
-
-def _record(change: Callable[[dict, str, random.Random], object]) -> Damage:
-    """Changes any one field of run.json, other than the names of crates, which are free."""
-
-    def damage(folder: Path, rng: random.Random) -> None:
-        info = json.loads((folder / INFO).read_text())
-        records = [info["machine"], info["toolchain"], info["codegen"], info["studies"]["zero-cost"]]
-        change(*rng.choice(_fields(records)), rng)
-        (folder / INFO).write_text(json.dumps(info))
-
-    return damage
-
-
-def _fields(part: object) -> list[tuple[dict, str]]:
-    """All fields of the records in a part of run.json: the record, and the field's name."""
-    entries = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-    own = [(part, name) for name in part] if isinstance(part, dict) else []
-    return own + [inner for entry in entries for inner in _fields(entry)]
-
-
-def _in_place_of_a_file(put: Callable[[Path], object]) -> Damage:
-    def damage(folder: Path, rng: random.Random) -> None:
-        path = folder / rng.choice([INFO, TIME, COUNTS])
-        path.unlink()
-        put(path)
-
-    return damage
-
-
-# -- run.json ------------------------------------------------------------------------------------------------
-
-
-def markup_in_a_study(folder, rng):
-    info = json.loads((folder / INFO).read_text())
-    info["studies"][rng.choice([*MARKUP, "../../zero-cost", "a/b"])] = info["studies"].pop("zero-cost")
-    (folder / INFO).write_text(json.dumps(info))
-
-
-def torn_run_json(folder, rng):
-    text = (folder / INFO).read_text()
-    (folder / INFO).write_text(text[: rng.randrange(len(text) - 1)])
-
-
-def a_number_without_end(folder, rng):
-    text = (folder / INFO).read_text()
-    endless = '"schema_version": ' + "1" * rng.randrange(4301, 9999)
-    (folder / INFO).write_text(re.sub(r'"schema_version": \d+', endless, text))
-
-
-def nested_without_end(folder, rng):
-    (folder / INFO).write_text(rng.choice(["[", '{"a":']) * rng.randrange(1000, 100_000))
-
-
-# -- files ---------------------------------------------------------------------------------------------------
-
-
-def not_even_text(folder, rng):
-    (folder / rng.choice([INFO, TIME, COUNTS])).write_bytes(rng.randbytes(rng.randrange(1, 5000)))
-
-
-def a_link_to_elsewhere(folder, rng):
-    path = folder / rng.choice([INFO, TIME, COUNTS])
-    elsewhere = folder.parent / path.name
-    path.rename(elsewhere)
-    path.symlink_to(elsewhere)
-
-
-def torn_packing(folder, rng):
-    packed = gzip.compress((folder / TIME).read_bytes())
-    (folder / TIME).unlink()
-    (folder / f"{TIME}.gz").write_bytes(packed[: rng.randrange(len(packed))])
-
-
-def a_table_of_nobody(folder, rng):
-    (folder / rng.choice(["thread-pools.time.csv", "x.csv", "zero-cost.csv.gz"])).write_text("study,bench\n")
-
-
-def torn_counts(folder, rng):
-    text = (folder / COUNTS).read_text().rstrip("\n")
-    (folder / COUNTS).write_text(text[: -rng.randrange(1, 9)])
-
-
-# -- tables --------------------------------------------------------------------------------------------------
-
-
-def torn_in_the_middle(lines, rng):
-    text = "\n".join(lines)
-    lines[:] = text[: rng.randrange(1, len(text))].split("\n")
-
-
-def a_row_is_missing(lines, rng):
-    del lines[rng.randrange(1, len(lines) - 1)]
-
-
-def a_row_stands_twice(lines, rng):
-    lines.insert(rng.randrange(1, len(lines) - 1), lines[rng.randrange(1, len(lines) - 1)])
-
-
-def another_header(lines, rng):
-    changed = [lines[0].replace("elapsed_ns", "elapsed_us"), lines[0].replace("round", "sample")]
-    lines[0] = rng.choice(["", f"{lines[0]},more", *changed])
-
-
-RECORD = {
-    "a field is missing": lambda record, name, rng: record.pop(name),
-    "a field is unknown": lambda record, name, rng: record.update({rng.choice(MARKUP): 1}),
-    "a field is of another type": lambda record, name, rng: record.update({name: {"a": [rng.choice(MARKUP)]}}),
-}
-IN_PLACE = {
-    "no file": lambda path: None,
-    "a folder": Path.mkdir,
-    "a pipe": os.mkfifo,
-    "a link to itself": lambda path: path.symlink_to(path.name),
-}
-OF_FOLDERS = (markup_in_a_study, torn_run_json, a_number_without_end, nested_without_end, not_even_text)
-OF_FOLDERS += (a_link_to_elsewhere, torn_packing, a_table_of_nobody, torn_counts)
-OF_LINES = (torn_in_the_middle, a_row_is_missing, a_row_stands_twice, another_header)
-DAMAGES: dict[str, Damage] = {
-    **{name: _field(name, values) for name, values in FIELDS.items()},
-    **{name: _record(change) for name, change in RECORD.items()},
-    **{name: _in_place_of_a_file(put) for name, put in IN_PLACE.items()},
-    **{column: _cell(TIME, column, values) for column, values in CELLS.items()},
-    "a count": _cell(COUNTS, "value", ("", "x", "-1", "1.5", MARKUP[0])),
-    **{change.__name__: change for change in OF_FOLDERS},
-    **{change.__name__: _lines(change) for change in OF_LINES},
-}
+def hostile_copies(honest: Path) -> dict[str, str]:
+    """Writes a damaged copy of a run for each kind beside it; the kind by `<machine>/<utc-time>`."""
+    kinds = {f"stranger-{place:02}": kind for place, kind in enumerate(DAMAGES)}
+    for machine, kind in kinds.items():
+        DAMAGES[kind].change(copy_of(honest, machine))
+    return {f"{machine}/{honest.name}": kind for machine, kind in kinds.items()}

@@ -42,6 +42,8 @@ MANUAL_NS = {OFF: 26_000.0, ON: 500_000.0}
 BEST_NS = 14_000.0
 
 HERE = Path(__file__).parent
+#: What the page of a made-up analysis answers, as the front page asks it.
+QUESTION = "Is it free?"
 TRUTH = pl.read_csv(HERE / "truth.csv").rows_by_key("study", named=True)
 #: True ratios to `manual` unless a caller says otherwise: an effect of about the published size.
 ZERO_COST = {(row["variant"], row["parameter"]): row["ratio"] for row in TRUTH["zero-cost"]}
@@ -396,7 +398,7 @@ def write_notebook(path: Path) -> Path:
         _cell("print('x' * 300)", new_output("stream", name="stdout", text=HOSTILE + "x" * 300)),
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
-    nbformat.write(new_notebook(cells=cells), path)
+    nbformat.write(new_notebook(cells=cells, metadata={"async_cost": {"question": QUESTION}}), path)
     return path
 
 

@@ -6,7 +6,7 @@ import functools
 import subprocess
 from pathlib import Path
 
-from async_cost.workflow.studies import ANALYSED, LIBRARIES, MEASURED, analysis, measuring
+from async_cost.workflow.studies import MEASURED, analysed, analysis, measuring
 from async_cost.workflow.toolchain import ROOT
 
 
@@ -23,12 +23,8 @@ def committed_runs() -> list[Path]:
     return [file.parent for file in tracked("data/runs/*/*/run.json")]
 
 
-#: These notebooks, and those that the workflow names: a study in work is tested as well.
-NOTEBOOKS = sorted(
-    {
-        *tracked("notebooks/**/*.ipynb"),
-        *map(measuring, MEASURED),
-        *(ROOT / "notebooks" / f"{name}.ipynb" for name in LIBRARIES),
-        *map(analysis, ANALYSED),
-    }
-)
+#: These notebooks, and those that the workflow finds: a study in work is tested as well.
+NOTEBOOKS = sorted({*tracked("notebooks/**/*.ipynb"), *map(measuring, MEASURED), *map(analysis, analysed())})
+#: Those in Rust that have a crate: of the studies, and what these are built on, which glances and measures nothing.
+RUST = [path for path in NOTEBOOKS if path.parent.parent.name == "notebooks" and path.name != "analysis.ipynb"]
+LIBRARIES = [path for path in RUST if path not in {*map(measuring, MEASURED)}]

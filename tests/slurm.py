@@ -1,12 +1,10 @@
 """A Slurm of our own for tests: munged, slurmctld and two nodes on this machine, as children of the test.
 
-Node `a` has the feature alpha, node `b` the feature beta. Settings that a small cluster without accounting needs are
-those of slurm.conf(5).
+Node `a` has the feature alpha, node `b` the feature beta.
 """
 
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import time
@@ -16,10 +14,9 @@ from pathlib import Path
 
 import psutil
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue")
 NODES = {"a": "alpha", "b": "beta"}
-#: Seconds until a daemon must answer.
-PATIENCE_S = 60
+#: Seconds for whatever is waited for; jobs compile in them.
+PATIENCE_S = 1800
 CONFIGURATION = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
@@ -27,22 +24,16 @@ SlurmctldPort={controller}
 SlurmUser={user}
 SlurmdUser={user}
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.sock
+AuthInfo=socket={folder}/munge.sock,cred_expire=10
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd-%n.log
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/affinity
-AccountingStorageType=accounting_storage/none
-JobAcctGatherType=jobacct_gather/none
-SwitchType=switch/none
-MpiDefault=none
-MinJobAge=3600
+SchedulerParameters=bf_interval=2
 SlurmdTimeout=10
 ReturnToService=2
 SlurmdParameters=config_overrides
@@ -50,21 +41,12 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
-def missing() -> list[str]:
-    """Programs of Slurm that are not installed."""
-    return [name for name in PROGRAMS if shutil.which(name) is None]
-
-
 class Slurm:
     """A running Slurm; commands find it by `env`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.file = folder, folder / "slurm.conf"
-        self.env = {
-            **os.environ,
-            "SLURM_CONF": str(self.file),
-            "PATH": os.pathsep.join([str(folder / "bin"), os.environ["PATH"]]),
-        }
+        self.env = {**os.environ, "SLURM_CONF": str(self.file)}
         self.daemons: dict[str, subprocess.Popen] = {}
 
     def start(self) -> None:
@@ -73,26 +55,25 @@ class Slurm:
         key.write_bytes(secrets.token_bytes(128))
         key.chmod(0o400)
         files = [f"--{name}-file={self.folder}/munge.{name}" for name in ("key", "pid", "log", "seed")]
-        host, ports = socket.gethostname().split(".")[0], free_ports(1 + len(NODES))
+        host = socket.gethostname().split(".")[0]
+        with ExitStack() as stack:  # ports that nobody listens on
+            sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(1 + len(NODES))]
+            ports = [one.getsockname()[1] for one in sockets]
         for name in ("state", *(f"spool-{node}" for node in NODES)):
             (self.folder / name).mkdir()
-        # Snakemake takes Slurm's variables away from its jobs, which on a cluster find the configuration in its usual
-        # place.
-        srun = self.folder / "bin" / "srun"
-        srun.parent.mkdir()
-        srun.write_text(f'#!/bin/sh\nSLURM_CONF={self.file} exec {shutil.which("srun")} "$@"\n')
-        srun.chmod(0o755)
         user = os.environ.get("USER") or "root"
         text = CONFIGURATION.format(host=host, controller=ports[0], user=user, folder=self.folder)
         for (node, feature), port in zip(NODES.items(), ports[1:], strict=True):
             text += f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 Feature={feature}\n"
         self.file.write_text(text)
-        self._start("munged", "munged", "--foreground", "--force", f"--socket={self.folder}/munge.sock", *files)
-        self._until(lambda: (self.folder / "munge.sock").exists(), "munged")
-        self._start("slurmctld", "slurmctld", "-D", "-f", self.file)
+        munged = self._start(
+            "munged", "munged", "--foreground", "--force", f"--socket={self.folder}/munge.sock", *files
+        )
+        until((self.folder / "munge.sock").exists, munged)
+        controller = self._start("slurmctld", "slurmctld", "-D", "-f", self.file)
         for node in NODES:
             self.start_node(node)
-        self._until(lambda: all(state == "idle" for state in self.states().values()), "slurmd")
+        until(lambda: self.states() == dict.fromkeys(NODES, "idle"), controller)
 
     def start_node(self, node: str) -> None:
         self._start(node, "slurmd", "-D", "-N", node, "-f", self.file)
@@ -100,12 +81,16 @@ class Slurm:
     def states(self) -> dict[str, str]:
         """By node what sinfo says of it."""
         said = subprocess.run(["sinfo", "-h", "-N", "-o", "%N %t"], env=self.env, capture_output=True, text=True).stdout
-        return {node: "unknown" for node in NODES} | dict(line.split() for line in said.splitlines())
+        return dict(line.split() for line in said.splitlines())
+
+    def jobs(self, of: str = "%N", *options: str) -> list[str]:
+        """What squeue lists: the node of each job, or what `of` says."""
+        listed = ["squeue", "-h", "-o", of, *options]
+        return subprocess.run(listed, env=self.env, capture_output=True, text=True, check=True).stdout.splitlines()
 
     def kill_node(self, node: str) -> None:
         """Ends a node and all processes of its jobs, as a power failure does."""
-        jobs = subprocess.run(["squeue", "-h", "-w", node, "-o", "%i"], env=self.env, capture_output=True, text=True)
-        steps = tuple(f"slurmstepd: [{job}." for job in jobs.stdout.split())
+        steps = tuple(f"slurmstepd: [{job}." for job in self.jobs("%i", "-w", node))
         daemon = psutil.Process(self.daemons[node].pid)
         found = [p for p in psutil.process_iter(["cmdline"]) if " ".join(p.info["cmdline"] or ()).startswith(steps)]
         for process in [daemon, *(one for step in found if steps for one in [*step.children(recursive=True), step])]:
@@ -115,28 +100,24 @@ class Slurm:
 
     def stop(self) -> None:
         """Ends everything that was started here, by process id."""
-        subprocess.run(["scancel", "--state=RUNNING"], env=self.env, check=False)
-        for daemon in reversed(self.daemons.values()):
-            daemon.terminate()
-            try:
-                daemon.wait(10)
-            except subprocess.TimeoutExpired:
-                daemon.kill()
-                daemon.wait()
+        with suppress(subprocess.CalledProcessError):  # as when there is no controller
+            for node in NODES & self.daemons.keys():
+                self.kill_node(node)
+        for daemon in self.daemons.values():
+            daemon.kill()
+            daemon.wait()
 
-    def _start(self, name: str, *command: object) -> None:
+    def _start(self, name: str, *command: object) -> subprocess.Popen:
         with (self.folder / f"{name}.out").open("a") as output:
             self.daemons[name] = subprocess.Popen([*map(str, command)], env=self.env, stdout=output, stderr=output)
-
-    def _until(self, done: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not done():
-            assert time.monotonic() < deadline, f"{what} does not answer; its output is in {self.folder}"
-            time.sleep(0.2)
+        return self.daemons[name]
 
 
-def free_ports(number: int) -> list[int]:
-    """Ports that nobody listens on."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)]
-        return [one.getsockname()[1] for one in sockets]
+def until(condition: Callable[[], object], process: subprocess.Popen) -> None:
+    """Waits for a condition, as long as the process lives."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "nothing happens"
+        said = process.stdout.read() if process.poll() is not None and process.stdout else ""
+        assert process.poll() is None, f"{process.args} ended early:\n{said}"
+        time.sleep(0.02)

@@ -117,13 +117,6 @@ def test_rows_are_sorted_by_their_largest_value_if_asked():
         assert marks(chart, "rule")[-1]["encoding"]["y"]["sort"] == order
 
 
-def test_a_published_figure_is_at_the_height_of_its_row():
-    frame = pl.DataFrame({"variant": ["a"], "ratio": [2.4], "low": [2.3], "high": [2.5], "published": [3.7]})
-    svg = charts.static_svg(charts.intervals(frame, description="d").to_dict(), charts.WIDE)
-    heights = re.findall(r'transform="translate\([\d.]+,([\d.]+)\)" d="M[^"]*" [^>]*stroke="(?:#0072b2|#1f2328)"', svg)
-    assert len(heights) >= 2 and len(set(heights[-2:])) == 1
-
-
 @pytest.mark.parametrize(("x_title", "rules"), [("tokio / nio (1 = the same)", 2), ("ns a request", 1)])
 def test_an_axis_that_says_what_1_is_has_a_line_there(x_title, rules):
     frame = pl.DataFrame({"variant": ["a"], "value": [2.4], "low": [2.3], "high": [2.5]})
@@ -218,13 +211,6 @@ def test_a_chart_in_a_container_finds_out_by_itself_whether_it_is_on_a_phone():
     (wide,), (narrow,) = (charts.sized(spec, width)["params"] for width in (charts.WIDE, charts.NARROW))
     assert (wide["value"], narrow["value"]) == (False, True)
     assert "containerSize()" in charts.sized(charts.sized(spec, charts.WIDE), "container")["params"][0]["expr"]
-
-
-def test_a_row_without_verdict_is_drawn_beside_rows_that_have_one():
-    frame = pl.DataFrame({"variant": ["a", "b"], "ratio": [1.2, 1.1], "low": [1.1, 1.0], "high": [1.3, 1.2]})
-    frame = frame.with_columns(verdict=pl.Series(["slower", None]))
-    svg = charts.static_svg(charts.intervals(frame, description="Two rows.").to_dict(), charts.WIDE)
-    assert "no evidence" in svg and svg.count(f'stroke="{charts.PURPLE}"') >= 2, "interval and estimate"
 
 
 def test_ticks_are_not_rounded_to_one_another():

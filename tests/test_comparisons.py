@@ -53,9 +53,8 @@ def run(whole, tmp_path) -> Path:
     return shutil.copytree(whole, tmp_path / "made-up" / whole.name)
 
 
-def declare(run: Path, comparisons: list[dict[str, str]], groups: dict[str, float] | None = None) -> Path:
-    groups = GROUPS if groups is None else groups
-    declared = {"comparisons": comparisons, "groups": groups, "kinds": dict.fromkeys(groups, KINDS[0])}
+def declare(run: Path, comparisons: list[dict[str, str]]) -> Path:
+    declared = {"comparisons": comparisons, "groups": GROUPS, "kinds": dict.fromkeys(GROUPS, KINDS[0])}
     return change_record(run, {f"studies.{STUDY}.{name}": value for name, value in declared.items()})
 
 
@@ -67,19 +66,16 @@ def test_declared_comparisons_are_read_as_they_are(run):
 
 
 @pytest.mark.parametrize(
-    ("comparisons", "groups", "says"),
+    ("comparisons", "says"),
     [
-        ([comparison(key("nonbox"), key("manual"), "other")], None, "group 'other', which has no limit"),
-        ([comparison(key("nonbox"), key("nonbox"))], None, "compared with itself"),
-        ([*DECLARED, DECLARED[0]], None, "compared twice"),
-        ([*DECLARED, comparison(key("manual"), key("manual (A/A)"))], None, "twice with 'manual / manual (A/A)"),
-        ([comparison(key("box"), key("manual"))], None, "'box / box / syscalls=off', which was neither"),
-        ([comparison(key("nonbox"), key("other"))], None, "'other / other / syscalls=off', which was neither"),
-        (DECLARED, GROUPS | {"loads": 0}, "is not a share between 0 and 1"),
+        ([comparison(key("nonbox"), key("manual"), "other")], "group 'other', which has no limit"),
+        ([comparison(key("nonbox"), key("nonbox"))], "compared with itself"),
+        ([*DECLARED, comparison(key("manual"), key("manual (A/A)"))], "twice with 'manual / manual (A/A)"),
+        ([comparison(key("nonbox"), key("other"))], "'other / other / syscalls=off', which was neither"),
     ],
 )
-def test_comparisons_that_cannot_be_are_refused(run, comparisons, groups, says):
-    assert says in refused(declare(run, comparisons, groups)).problem
+def test_comparisons_that_cannot_be_are_refused(run, comparisons, says):
+    assert says in refused(declare(run, comparisons)).problem
 
 
 def test_a_study_without_comparisons_has_an_empty_table(run):

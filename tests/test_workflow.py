@@ -15,7 +15,7 @@ import pytest
 from made_up_runs import OFF, make_run
 from msgspec.structs import replace
 from nbformat.v4 import new_code_cell, new_notebook, new_output
-from ours import NOTEBOOKS
+from ours import NOTEBOOKS, tracked
 
 from async_cost.report.records import remarks
 from async_cost.runs.find import load_run
@@ -28,37 +28,37 @@ from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.plan import Plan, measured_files
 from async_cost.workflow.publishing import rooms_of
 from async_cost.workflow.steps import Progress, StepFailed
-from async_cost.workflow.studies import ALONE_S, ANALYSED, MEASURED, analysis
+from async_cost.workflow.studies import ALONE_S, MEASURED, analysed, analysis, measuring
 from async_cost.workflow.toolchain import ROOT
 
 
-def test_every_analysis_is_a_room_and_reads_studies_that_are_measured():
-    assert {path.parent.name for path in NOTEBOOKS if path.name == "analysis.ipynb"} == set(ANALYSED)
-    assert {study for needed in ANALYSED.values() for study in needed} <= set(MEASURED)
+def test_every_analysis_has_its_place_and_its_question_and_reads_studies_that_are_measured():
+    notebooks = [path for path in NOTEBOOKS if path.name == "analysis.ipynb"]
+    about = [nbformat.read(path, as_version=4).metadata["async_cost"] for path in notebooks]
+    assert {path.parent.name for path in notebooks} == set(analysed())
+    assert all(one.question.endswith("?") and set(one.studies) <= set(MEASURED) for one in about)
+    assert len({one.order for one in about}) == len({one.question for one in about}) == len(about)
 
 
 @pytest.mark.parametrize(
     ("study", "rooms"), [("a", ["one", "either", "always"]), ("b", ["either", "always"]), ("c", ["always"])]
 )
 def test_a_room_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monkeypatch, study, rooms):
-    monkeypatch.setattr(publishing, "ANALYSED", {"one": ("a",), "either": ("a", "b"), "always": ()})
+    monkeypatch.setattr(publishing, "analysed", lambda: {"one": ("a",), "either": ("a", "b"), "always": ()})
     info = read_run_info(make_run(tmp_path, {}, rounds=2) / "run.json")
     assert rooms_of(replace(info, studies={study: info.studies["zero-cost"]})) == rooms
 
 
-@pytest.mark.parametrize("room", [room for room, needed in ANALYSED.items() if needed])
+@pytest.mark.parametrize("room", [room for room, needed in analysed().items() if needed])
 def test_an_analysis_opens_a_run_that_holds_any_one_of_its_studies(room):
     source = "\n".join(cell.source for cell in nbformat.read(analysis(room), as_version=4).cells)
     (arguments,) = re.findall(r"ac\.open\((.*?)\)", source)
-    assert set(re.findall(r'"(.+?)"', arguments)) in (set(), set(ANALYSED[room]))
+    assert set(re.findall(r'"(.+?)"', arguments)) in (set(), set(analysed()[room]))
 
 
-@pytest.mark.parametrize(
-    ("profile", "singly", "how"),
-    [("standard", False, []), ("quick", False, ["--together"]), ("standard", True, ["--singly"])],
-)
-def test_only_what_is_no_evidence_is_compiled_as_one(tmp_path, monkeypatch, profile, singly, how):
-    plan, commands = Plan("measure", profile, ["ladder"], singly=singly), []
+@pytest.mark.parametrize(("profile", "how"), [("standard", []), ("quick", ["--together"])])
+def test_only_what_is_no_evidence_is_compiled_as_one(tmp_path, monkeypatch, profile, how):
+    plan, commands = Plan("measure", profile, ["ladder"]), []
     plan.partial = tmp_path
     monkeypatch.setattr(Progress, "command", lambda self, command, *_: commands.append(command))
     monkeypatch.setattr(plan, "_seal", lambda study: None)
@@ -75,7 +75,7 @@ def analyses(tmp_path, monkeypatch):
         for room, source in sources.items():
             notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
             nbformat.write(notebook, tmp_path / f"{room}.ipynb")
-        monkeypatch.setattr(publishing, "ANALYSED", dict.fromkeys(sources, ()))
+        monkeypatch.setattr(publishing, "analysed", lambda: dict.fromkeys(sources, ()))
         monkeypatch.setattr(publishing, "analysis", lambda room: tmp_path / f"{room}.ipynb")
 
     return write
@@ -139,7 +139,6 @@ def test_studies_are_chosen_by_name_and_measured_in_their_own_order():
         (["report", "--studies", "zero-cost", "--run", "data/runs/x"], "leave one of them out"),
         (["report", "--native", "--run", "data/runs/x"], "--run and --native exclude each other"),
         (["measure", "--profile", "quick", "--run", "data/runs/x"], "--run and --profile exclude each other"),
-        (["measure", "--native", "--singly"], "not allowed with argument --native"),
         (["measure", "--only", "nonbox"], 'make measure STUDIES=zero-cost ONLY="nonbox; box"'),
     ],
 )
@@ -151,7 +150,7 @@ def test_a_choice_that_makes_no_sense_is_refused_with_what_does(options, says):
 
 @pytest.mark.parametrize(
     ("config", "says"),
-    [("nope.yaml", "nope.yaml is no file: name a configuration"), ("fleet/config.yaml", "there is no sbatch here")],
+    [("nope.toml", "nope.toml is no file: name a configuration"), ("fleet/config.toml", "there is no sbatch here")],
 )
 def test_a_fleet_that_cannot_be_is_refused_before_anything_is_installed(monkeypatch, config, says):
     monkeypatch.setattr(shutil, "which", lambda name: None)
@@ -171,23 +170,8 @@ def test_a_plan_measures_the_chosen_studies_alone(record_property):
     assert Plan("report", "quick").command == "make report PROFILE=quick"
     native = Plan("measure", "quick", ("ladder",), native=True)
     assert native.command == 'make measure PROFILE=quick STUDIES="ladder" NATIVE=1'
-    assert Plan("measure", "quick", singly=True).command == "make measure PROFILE=quick SINGLY=1"
     some = Plan("measure", "quick", ("ladder",), only="frontier; split")
     assert some.command == 'make measure PROFILE=quick STUDIES="ladder" ONLY="frontier; split"'
-
-
-def test_other_settings_of_the_compiler_begin_another_run(monkeypatch, tmp_path):
-    def partial() -> Path:
-        return Plan("measure", "quick", ("ladder",)).partial
-
-    monkeypatch.setenv("CARGO_HOME", str(tmp_path))
-    before = partial()
-    monkeypatch.setenv("CARGO_TERM_COLOR", "never")
-    assert partial() == before
-    monkeypatch.setenv("RUSTFLAGS", "-Ctarget-cpu=native")
-    with_flags = partial()
-    (tmp_path / "config.toml").write_text("[build]\nrustdocflags = []\n")
-    assert len({before, with_flags, partial()}) == 3
 
 
 def test_a_run_is_told_what_it_judges_and_measures_and_a_user_cannot_change_how_it_is_compiled():
@@ -228,43 +212,32 @@ def test_plans_that_would_measure_different_things_do_not_share_a_partial_run():
     assert Plan("measure", "quick").partial == Plan("report", "quick").partial, "one continues the other"
 
 
-def test_a_study_depends_on_its_notebook_its_crate_and_the_crates_that_this_uses():
-    def names(study):
-        return {str(path.relative_to(ROOT)) for path in measured_files([study])}
-
-    shared = {"Cargo.lock", "rust-kernels/harness/Cargo.toml", "rust-kernels/zero-cost/loop.rs"}
-    ladder = {"notebooks/ladder/measure.ipynb", "rust-kernels/ladder/measure.rs"}
-    assert shared | ladder <= names("ladder")
-    assert "notebooks/ladder/measure.ipynb" not in names("zero-cost")
-    assert not [name for name in names("runtimes-executor") if "/tests/" in name], "a test changes no number"
-    for study in MEASURED:
-        assert f"notebooks/{MEASURED[study].notebook}.ipynb" in names(study)
+def test_numbers_depend_on_notebooks_and_on_what_is_committed_of_crates_but_tests_and_texts():
+    texts = (".md", "LICENSE-APACHE", "LICENSE-MIT", "thread-sanitizer.txt")
+    crates = {
+        path
+        for path in tracked("rust-kernels/**")
+        if plan.UNUSED.isdisjoint(path.parts) and not path.name.endswith(texts)
+    }
+    assert crates | {*map(measuring, MEASURED), ROOT / "Cargo.lock"} <= set(measured_files())
+    assert not [path for path in measured_files() if "tests" in path.parts], "a test changes no number"
 
 
-def test_a_number_depends_on_every_committed_file_of_a_crate_that_is_neither_a_test_nor_a_text():
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    crates = {path.parent for path in measured_files(MEASURED) if path.name == "Cargo.toml"} - {ROOT}
-    committed = {ROOT / name for name in listed if crates & {*(ROOT / name).parents} and "/tests/" not in name}
-    texts = {path for path in committed if path.name in ("README.md", "LICENSE-APACHE", "LICENSE-MIT")}
-    assert committed - texts <= set(measured_files(MEASURED))
-
-
-def test_what_an_editor_or_a_system_leaves_in_a_crate_changes_no_number(tmp_path, monkeypatch):
-    left = (".lib.rs.swp", "lib.rs~", "#lib.rs#", ".DS_Store", "._lib.rs", "README.md", "lib.rs.orig", "4913")
-    for name in ("lib.rs", "Cargo.toml", *left):
-        (tmp_path / name).touch()
-    monkeypatch.setattr(plan, "crate_of", lambda notebook: tmp_path)
-    assert {path.name for path in measured_files(["ladder"]) if path.parent == tmp_path} == {"lib.rs", "Cargo.toml"}
+@pytest.mark.parametrize(
+    "left", [".lib.rs.swp", "lib.rs~", "#lib.rs#", ".DS_Store", "._lib.rs", "README.md", "lib.rs.orig", "4913"]
+)
+def test_what_an_editor_or_a_system_leaves_in_a_crate_changes_no_number(left):
+    assert plan.READ.fullmatch("lib.rs") and not plan.READ.fullmatch(left)
 
 
 def test_a_notebook_that_was_run_is_the_same_program_and_one_with_another_cell_is_not(tmp_path, monkeypatch):
     notebook, hashes = tmp_path / "measure.ipynb", []
     monkeypatch.setattr(plan, "ROOT", tmp_path)
-    monkeypatch.setattr(plan, "measured_files", lambda studies: [notebook])
+    monkeypatch.setattr(plan, "measured_files", lambda: [notebook])
     for change in ({}, {"execution_count": 3, "outputs": [new_output("stream", text="6")]}, {"source": "2"}):
         cell = new_code_cell(**{"source": "1\n2", "metadata": {"tags": ["active-ipynb"]}, **change})
         nbformat.write(new_notebook(cells=[cell]), notebook)
-        hashes.append(plan._sources(["ladder"]).hexdigest())
+        hashes.append(plan._sources().hexdigest())
     assert hashes[0] == hashes[1] != hashes[2]
 
 
@@ -285,18 +258,13 @@ def test_a_study_is_counted_when_its_counts_were_made_and_with_others_in_a_smoke
     assert [[word[2:] for word in command if word.startswith("-p")] for command in started] == together
 
 
-def test_what_could_not_be_counted_is_told_at_the_end_and_on_the_page(tmp_path, capsys):
+def test_what_could_not_be_counted_is_told_on_the_page(tmp_path):
     run = make_run(tmp_path, {("nonbox", OFF): 3.0})
-    commands.print_not_counted(run, 1)
-    assert capsys.readouterr().out == ""
     counts = run / "zero-cost.counts.csv"
     counts.write_text(counts.read_text().replace(",instructions,", ",instructions_failed,"), encoding="utf-8")
-    commands.print_not_counted(run, 1)
     read = load_run(run)
     number = read.not_counted("zero-cost")["instructions"]
-    said = f"instructions of {number} variants could not be counted; .tools/log/count-1.log says why"
-    assert number > 1 and said in capsys.readouterr().out
-    assert f"The `instructions` of {number} variants could not be counted." in remarks(read, "zero-cost")
+    assert number > 1 and f"The `instructions` of {number} variants could not be counted." in remarks(read, "zero-cost")
     assert not read.counts("zero-cost").filter(counter="instructions").height
 
 

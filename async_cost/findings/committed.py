@@ -13,10 +13,21 @@ from async_cost.paths import repository_root
 from async_cost.runs import record
 from async_cost.runs.comparisons import DATA
 from async_cost.runs.find import reference
-from async_cost.runs.reader import read_table
 from async_cost.runs.run import Run
-from async_cost.runs.schemas import FindingRows, JudgedRows
 
+#: The columns of the two tables, as `make findings` writes them.
+FINDINGS: dict[str, type[pl.DataType]] = dict.fromkeys(
+    ("id", "slot", "page", "operands", "operation", "quantity", "unit", "per", "share", "processors", "of", "relation"),
+    pl.String,
+)
+FINDINGS |= dict.fromkeys(("least", "most", "limits", "since", "reworded", "changed", "hash", "sentence"), pl.String)
+FINDINGS |= {"share": pl.Float64, "processors": pl.UInt32, "least": pl.Float64, "most": pl.Float64}
+NUMBERS: dict[str, type[pl.DataType]] = dict.fromkeys(("value", "low", "high", "least", "greatest"), pl.Float64) | {
+    "true": pl.UInt32
+}
+JUDGED: dict[str, type[pl.DataType]] = (
+    dict.fromkeys(("kind", "id", "slot", "hash", "series", *NUMBERS, "tested", "outcome"), pl.String) | NUMBERS
+)
 #: What tells one kind of processor from another: virtual machines often hide the model in `cpu`, but not the caches.
 KIND = ("cpu", "architecture", "logical_cores", "caches")
 #: What is no name in the name of a processor.
@@ -34,13 +45,13 @@ class Machine(NamedTuple):
 @lru_cache(maxsize=1)
 def definitions() -> pl.DataFrame:
     """data/findings.csv."""
-    return read_table(DATA / "findings.csv", FindingRows).drop("line")
+    return pl.read_csv(DATA / "findings.csv", schema=FINDINGS).with_columns(pl.col("slot").fill_null(""))
 
 
 @lru_cache(maxsize=1)
 def judged() -> pl.DataFrame:
     """data/judged.csv."""
-    return read_table(DATA / "judged.csv", JudgedRows).drop("line")
+    return pl.read_csv(DATA / "judged.csv", schema=JUDGED).with_columns(pl.col("slot").fill_null(""))
 
 
 @lru_cache(maxsize=1)

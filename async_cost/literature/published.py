@@ -23,6 +23,11 @@ def load_published(study: str, root: Path | None = None) -> pl.DataFrame:
     return read_table(folder / f"{study}.csv", PublishedRows, study).drop("line")
 
 
+def published_studies() -> list[str]:
+    """Return the studies of which a document has reported figures."""
+    return sorted(path.stem for path in (repository_root() / "data" / "published").glob("*.csv"))
+
+
 def published_times(study: str) -> pl.DataFrame:
     """The reported times in nanoseconds: bench, variant, parameter, ns."""
     factor = pl.col("unit").replace_strict(NANOSECONDS, default=None, return_dtype=pl.Float64)

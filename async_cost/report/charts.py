@@ -44,10 +44,6 @@ DARK = {INK: "#e6e9ec", MUTED: "#a3adb8", GRID: "#363d45", PAPER: "#14181c", GRE
 DARK |= {BLUE: "#4aa8e0", VERMILLION: "#f2813a", GREEN: "#2fc49a"}
 DARK |= {PURPLE: "#de9cc0", ORANGE: "#f0b73a", SKY: "#8fd0f5"}
 
-#: The word for a row without a verdict among rows that have one.
-NO_EVIDENCE = "no evidence"
-VERDICT_COLOURS = {"slower": VERMILLION, "faster": BLUE, "same": GREEN, "undecided": MUTED, NO_EVIDENCE: PURPLE}
-
 # JupyterLab 4.6 draws Vega-Lite 5; Altair 6 writes Vega-Lite 6. The charts below mean the same in both, so they
 # are stored under the older name, and without the `$schema` line that would make either renderer complain.
 VEGALITE_MIME = "application/vnd.vegalite.v5+json"
@@ -191,8 +187,7 @@ def intervals(
     or `x_title` says what 1 is, as in "(1 = equal)".
 
     Columns: `label`, ratio or value (ns), low, high. With `series`, each of its values (six at most) has a stroke and a
-    colour of its own, on a log scale; two are named beside their first stroke, more beside each. Without, the colour is
-    the `verdict` (null among others is "no evidence"), and `published`, where a row has it, is a hollow diamond.
+    colour of its own, on a log scale; two are named beside their first stroke, more beside each.
     `accent`, a value of `label` or `series`, is coloured, and all else grey. `sort` puts the least first. A line break
     in a label begins its next line.
     """
@@ -203,12 +198,7 @@ def intervals(
         raise ValueError(
             f"two rows are called {twice[0]!r}: choose a label= that tells them apart, such as variant and parameter"
         )
-    with_verdict, published = (
-        not series and name in frame.columns and frame[name].count() > 0 for name in ("verdict", "published")
-    )
     frame = frame.with_columns(pl.col(by).cast(pl.String))
-    if with_verdict:
-        frame = frame.with_columns(pl.col("verdict").cast(pl.String).fill_null(NO_EVIDENCE))
     frame = frame.sort(pl.col(value).max().over(label), maintain_order=True) if sort else frame
     ratio = value == "ratio" or "1 =" in x_title
     shown = [
@@ -216,8 +206,7 @@ def intervals(
         for row in frame.select(value, "low", "high").iter_rows()
     ]
     frame = frame.with_columns(shown=pl.Series(shown), matters=_matters(by, accent))
-    seen = _by_verdict(frame, label) if with_verdict else _ends(frame, value, by, x_title, "" if ratio else "shown")
-    columns = [*by, value, "low", "high", *(["verdict"] if with_verdict else []), *(["published"] if published else [])]
+    seen, columns = _ends(frame, value, by, x_title, "" if ratio else "shown"), [*by, value, "low", "high"]
     frame = frame.select(*columns, "shown", "matters")
     rows = _rows(label, {name: name for name in frame[label]}, LABEL_CHARACTERS if series else WIDE_LABEL)
     lanes = frame[label].value_counts()["count"].max() if series else 0
@@ -231,7 +220,7 @@ def intervals(
     if log and (frame["low"] <= 0).any():  # of hardly any processes, and a logarithm has no place for it
         low, least = "begins", frame.select(value, "high").min().row(0)
         frame = frame.with_columns(begins=pl.when(pl.col("low") > 0).then("low").otherwise(min(least) / 2))
-    drawn = [*[1.0] * ratio, *frame[value], *frame[low], *frame["high"], *(frame["published"] if published else [])]
+    drawn = [*[1.0] * ratio, *frame[value], *frame[low], *frame["high"]]
     along_x: Any = {
         "title": wrapped(x_title),
         "scale": alt.Scale(nice=False, padding=10, **({"type": "log"} if log else {"zero": False})),
@@ -239,30 +228,19 @@ def intervals(
     }
     if not ratio:
         along_x["axis"].labelExpr = TIME
-    shapes = alt.Scale(domain=["measured", "published"], range=["M0,-1V1", "diamond"])
-    legend = alt.Legend(symbolStrokeColor=INK, symbolStrokeWidth=2, columns=1) if published else None
-    shape = alt.Shape("whose:N", scale=shapes, legend=legend)
-    names = frame[series].unique(maintain_order=True).to_list() if series else []
-    colours: dict[Any, str] = dict(zip(names, PALETTE, strict=False))
-    if with_verdict:
-        colours = {word: of for word, of in VERDICT_COLOURS.items() if word in frame["verdict"]}
-    colour = _colours(series or "verdict", colours) if colours else alt.value(BLUE)
+    colour: Any = alt.value(BLUE)
     if series:
+        colour = _colours(series, _of_palette(frame[series].unique(maintain_order=True)))
         frame = _named(frame, series, low, middle=math.sqrt(min(drawn) * max(drawn)))
-        colour = _colours(series, colours).legend(None)
     base = alt.Chart(frame).encode(y=rows, tooltip=_tooltip(frame, columns))
     accented = alt.condition("datum.matters", alt.value(BLUE), alt.value(MUTED))
     base = base.encode(color=accented if accent else colour)
     base = base.encode(yOffset=alt.YOffset("lane:Q", scale=None)) if series else base
     layers: list[alt.Chart] = [_rule(x=alt.XDatum(1, **along_x))] if ratio else []
-    if published:  # drawn first: it may lie where the interval does
-        others = base.transform_filter("isValid(datum.published)").transform_calculate(whose="'published'")
-        diamond = others.mark_point(size=70, strokeWidth=1.6).encode(x=alt.X("published:Q", **along_x), shape=shape)
-        layers.append(diamond.encode(color=alt.value(INK), opacity=alt.value(1)))
-    stroke = base.transform_calculate(whose="'measured'").mark_point(size=150 if series else 260, strokeWidth=2.5)
+    stroke = base.mark_point(shape="M0,-1V1", size=150 if series else 260, strokeWidth=2.5)
     layers += [
         base.mark_rule(strokeWidth=9, opacity=0.4).encode(x=alt.X(f"{low}:Q", **along_x), x2="high:Q"),
-        stroke.encode(x=alt.X(f"{value}:Q", **along_x), shape=shape, opacity=alt.value(1)),
+        stroke.encode(x=alt.X(f"{value}:Q", **along_x), opacity=alt.value(1)),
     ]
     weight = {"fontWeight": alt.expr("datum.matters ? 'bold' : 'normal'")} if accent else {}
     # One number in a row is beside the chart, where it never meets the rule, wherever the ratios lie.
@@ -372,8 +350,7 @@ def lines(
     along_y: Any = {"title": None, "scale": alt.Scale(domain=domain, nice=False, type=kind)}
     along_y["axis"] = _log_axis(heights) if log_y else axis
     names = frame[series].unique(maintain_order=True).to_list() if series else []
-    colours = dict(zip(names, cycle(PALETTE), strict=False))
-    colour = _colours(series, colours).legend(None) if series else alt.value(BLUE)
+    colour = _colours(series, _of_palette(names)) if series else alt.value(BLUE)
     base = alt.Chart(frame).encode(color=colour, tooltip=_tooltip(frame, columns), x=alt.X(f"{x}:Q", **along_x))
     layers: list[alt.Chart] = []
     if ends:
@@ -586,7 +563,7 @@ def _bars(
     along_y = _rows("id", labels, LABEL_CHARACTERS + 10)
     base = alt.Chart(rows).encode(y=along_y, tooltip=_tooltip(rows, tooltip))
     bar, far = base.mark_bar(height=18), alt.X("far:Q", **along_x)
-    colour = _colours("way", colours).legend(None)
+    colour = _colours("way", colours)
     layers = [bar.encode(x=alt.X("start:Q", **along_x), x2="end:Q", color=colour)]
     if "base" in rows.columns:
         layers.append(bar.encode(x=alt.X("zero:Q", **along_x), x2="start:Q", color=alt.value(GREY)))
@@ -673,16 +650,6 @@ class _Cells(NamedTuple):
         return cls(heads, pl.Series(map("\n".join, broken)), max(30, row) * rows.n_unique())
 
 
-def _by_verdict(frame: pl.DataFrame, label: str) -> str:
-    """`Slower than manual: a and b. The same as manual: c.`"""
-    others = frame["baseline_variant"].unique().to_list() if "baseline_variant" in frame.columns else []
-    other = others[0] if len(others) == 1 else "the baseline"
-    heads = {"slower": f"Slower than {other}", "faster": f"Faster than {other}", "same": f"The same as {other}"}
-    found = {word: frame.filter(verdict=word)[label].to_list() for word in VERDICT_COLOURS}
-    named = (f"{heads.get(word, word.capitalize())}: {words.listing(names)}." for word, names in found.items() if names)
-    return " ".join(named).replace("\n", " ")
-
-
 def _ends(frame: pl.DataFrame, value: str, names: Sequence[str], title: str = "", shown: str = "") -> str:
     """`ns a request: from 1.02 (a) to 3.1 (b).` The two are as written in column `shown`, or numbers."""
     known = frame.drop_nulls(value).sort(value)
@@ -732,9 +699,14 @@ def _rows(column: str, labels: dict[str, str], most: int = WIDE_LABEL, height: s
 
 
 def _colours(column: str, colours: dict[str, str]) -> alt.Color:
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    legend = alt.Legend(symbolType="stroke", symbolOpacity=1, symbolStrokeWidth=6, columns=alt.expr(f"{PHONE} ? 1 : 2"))
-    return alt.Color(f"{column}:N", sort=None, scale=scale, legend=legend)
+    """The colour of each name, which stands beside its mark, so that no legend is needed."""
+    return alt.Color(
+        f"{column}:N", sort=None, legend=None, scale=alt.Scale(domain=list(colours), range=list(colours.values()))
+    )
+
+
+def _of_palette(names: Iterable[str]) -> dict[str, str]:
+    return dict(zip(names, cycle(PALETTE), strict=False))
 
 
 def _tooltip(frame: pl.DataFrame, columns: Iterable[str]) -> list[alt.Tooltip]:

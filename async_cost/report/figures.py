@@ -11,6 +11,8 @@ from async_cost.findings.record import Slot
 from async_cost.statistics.effects import NANOSECONDS
 
 NOTHING_MEASURABLE = "nothing measurable"
+#: Of an interval in a sentence, whose number has two.
+DIGITS = 3
 
 
 def in_unit(slot: Slot, form: str, numbers: Sequence[float]) -> tuple[list[float], str]:
@@ -62,7 +64,7 @@ def interval(slot: Slot, form: str, low: float, high: float) -> str:
     ends = sorted(map(abs, ends)) if form == "%" and min(ends) * max(ends) > 0 else ends
     nothing = 1.0 if unit == "times" else 0.0
     least, most = ends
-    return words.with_ends((least + most) / 2, least, most, nothing)[1] + _behind(unit)
+    return words.with_ends((least + most) / 2, least, most, nothing, digits=DIGITS)[1] + _behind(unit)
 
 
 def _behind(unit: str) -> str:

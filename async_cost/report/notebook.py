@@ -45,6 +45,8 @@ class Page:
     #: Whether anything that it says is judged, and what is not and why.
     judged: bool = True
     doubt: str = ""
+    #: As the front page asks it; without one, that shows the heading.
+    question: str = ""
     href: str = ""
 
     def __post_init__(self) -> None:
@@ -105,6 +107,11 @@ def read(notebook: Path) -> nbformat.NotebookNode:
     return content
 
 
+def question_of(content: nbformat.NotebookNode) -> str:
+    """Return what the page of a notebook answers, as lists of pages ask it; empty if its metadata do not say."""
+    return content.metadata.get("async_cost", {}).get("question", "")
+
+
 def page_of(notebook: Path) -> Page:
     """The page of an executed notebook. Raises `PublishError` for a chart without a description."""
     content = read(notebook)
@@ -127,6 +134,7 @@ def page_of(notebook: Path) -> Page:
     return Page(
         study=notebook.stem,
         heading=heading,
+        question=question_of(content),
         body=Markup(body),
         answer=Markup("\n").join(answers) if answers else None,
         picture=figures.first,

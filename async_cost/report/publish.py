@@ -28,23 +28,6 @@ from async_cost.runs.run import Run
 
 RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
 TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
-#: What a reader of each page may want to decide, as the front page asks it, the first of them first.
-DECISIONS = {
-    "zero-cost": "Is async free?",
-    "ladder": "Which part of async costs what?",
-    "boxing-cost": "Should I box a future?",
-    "async-fn": "What do async-trait, large futures and stopping cost?",
-    "runtimes": "tokio, nio or smol?",
-    "servers": "Threads or tokio?",
-    "spawn-apis": "What does a spawn cost?",
-    "thread-pools": "Which thread pool?",
-    "call-styles": "Await or spawn?",
-    "prices": "What does each thing cost?",
-    "replication": "Do published benchmarks reproduce?",
-    "hardware": "Does it depend on my machine?",
-    "trust": "Can you trust these numbers?",
-}
-FIRST = next(iter(DECISIONS))
 
 
 def reading(run: Run) -> str:
@@ -135,7 +118,6 @@ class _Report:
         return written
 
     def _write_front(self, notes: Notes) -> Path:
-        first = next((page for page in self.pages if page.study == FIRST), None)
         numbers = latency.beside_committed(notes.run)
         known = {one.id for page in self.pages for one in page.said if not one.absent}
         return self._render(
@@ -145,8 +127,6 @@ class _Report:
             lead=markup.inline(latency.lead(committed())),
             numbers=Markup(latency.html(numbers, "{}.html", known)),
             advice=Markup(markup.safe_output({"text/markdown": latency.advice(committed())})),
-            asked=sorted(self.pages, key=lambda page: page is not first),
-            decisions=DECISIONS,
             short={page.study: self._linked(page.study, page.short_answer or "") for page in self.pages},
             absent=self.absent,
             others=[

@@ -24,7 +24,7 @@ from async_cost.findings.prices import prices
 from async_cost.findings.record import Finding
 from async_cost.literature import replication
 from async_cost.literature.claims import NO_CLAIM
-from async_cost.literature.published import load_published, published_times
+from async_cost.literature.published import load_published, published_studies, published_times
 from async_cost.report import charts
 from async_cost.report import finding as shown
 from async_cost.report.calculator import calculator
@@ -39,9 +39,6 @@ from async_cost.statistics import disturbance
 from async_cost.statistics.measured import both_ways
 from async_cost.statistics.table import comparisons
 from async_cost.statistics.trials import trial_values
-
-#: Studies with figures of a document.
-PUBLISHED = ("zero-cost", "spawn-apis", "call-styles", "thread-pools", "runtimes")
 
 
 class Reading:
@@ -62,7 +59,7 @@ class Reading:
         """
         rows = both_ways(comparisons(self.run).frame.filter(~pl.col("control")).drop_nulls("ratio"))
         times = pl.concat(
-            [published_times(study).select(pl.lit(study).alias("study"), *KEY, "ns") for study in PUBLISHED]
+            published_times(study).select(pl.lit(study).alias("study"), *KEY, "ns") for study in published_studies()
         )
         mine = rows.join(times, on=["study", *KEY], how="left", maintain_order="left")
         base = times.select("study", *(pl.col(name).alias(f"baseline_{name}") for name in (*KEY, "ns")))
@@ -103,7 +100,7 @@ class Reading:
     @property
     def published(self) -> pl.DataFrame:
         """The figures of the documents, of their latest printing: study, KEY, metric, value, unit, …"""
-        return pl.concat([load_published(study) for study in PUBLISHED], how="diagonal_relaxed")
+        return pl.concat([load_published(study) for study in published_studies()], how="diagonal_relaxed")
 
     @cached_property
     def prices(self) -> pl.DataFrame:

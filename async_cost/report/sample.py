@@ -16,9 +16,8 @@ from nbconvert import MarkdownExporter
 from nbformat.v4 import new_output
 
 from async_cost import words
-from async_cost.report import PublishError, charts, finding, markup
-from async_cost.report.notebook import read, render, said_in, said_of
-from async_cost.report.publish import DECISIONS
+from async_cost.report import charts, finding, markup
+from async_cost.report.notebook import question_of, read, render, said_in, said_of
 
 #: A link to the note on a comparison, which pages here do not have.
 LINK = re.compile(rf'<a href="#{words.NOTE}\w+">(.*?)</a>', re.DOTALL)
@@ -53,10 +52,9 @@ def questions(notebooks: Sequence[Path], folder: str, *, brief: bool = False) ->
     """What people ask, an entry of a list each, with the first numbers of the page that answers it, or the very first
     of them; of a page without findings the question alone.
     """
-    if unknown := [notebook.stem for notebook in notebooks if notebook.stem not in DECISIONS]:
-        raise PublishError(f"async_cost/report/publish.py: DECISIONS lacks what a reader of {unknown[0]} decides")
-    for notebook in sorted(notebooks, key=lambda path: list(DECISIONS).index(path.stem)):
-        yield f"- [{DECISIONS[notebook.stem]}]({folder}{notebook.stem}.md) {_short(read(notebook), brief)}".rstrip()
+    for notebook in notebooks:
+        content = read(notebook)
+        yield f"- [{question_of(content)}]({folder}{notebook.stem}.md) {_short(content, brief)}".rstrip()
 
 
 def _short(content: nbformat.NotebookNode, brief: bool) -> str:

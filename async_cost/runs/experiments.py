@@ -10,8 +10,7 @@ import polars as pl
 
 from async_cost.errors import DataError
 from async_cost.paths import repository_root
-from async_cost.runs.decode import read_json
-from async_cost.runs.reader import read_table
+from async_cost.runs.reader import read_json, read_table
 from async_cost.runs.schemas import TrialRows
 
 #: Where results are, below the root of the repository.

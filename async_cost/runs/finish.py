@@ -13,7 +13,7 @@ from pathlib import Path
 
 from async_cost.errors import DataError
 from async_cost.files import write_whole
-from async_cost.runs.decode import read_json
+from async_cost.runs.reader import read_json
 from async_cost.runs.run import open_sitting
 
 

@@ -1,17 +1,17 @@
-"""The one reader of tables: a file is read entirely or not at all.
+"""The one reader of files: a file is read entirely or not at all.
 
 The first row that breaks a rule of its schema becomes a `DataError` that names its line, column and remedy.
 """
 
-import csv
-import io
+import codecs
 import re
 import zlib
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 import dataframely as dy
+import msgspec
 import polars as pl
 
 from async_cost.errors import DataError, quoted
@@ -21,34 +21,73 @@ REMEASURE = "A run is never edited: restore the file from where it was measured,
 CORRECT = "Correct the row, or take it back from version control; data/README.md says what each column means"
 #: What such a table is called; those of runs and experiments end in .time.csv, .csv.gz and so on.
 BY_HAND = re.compile(r"[^.]+\.csv")
+QUOTED_CELL = re.compile(rb'(?:(?<=,)|^)"(?:[^"]|"")*"(?=,|$)')
 #: A compressed table of this size or more is refused unread: a hundred times the size of a long run, and little enough
 #: for memory. A crafted file of a few kilobytes can unpack to any size.
 MOST_UNPACKED = 512 << 20
 
 
 def read_table(path: Path, schema: type[dy.Schema], study: str | None = None) -> pl.DataFrame:
-    """All rows of a `.csv` or `.csv.gz` file, typed as `schema` says, with each row's line number in column `line`.
+    """Read a `.csv` or `.csv.gz` file, typed as `schema` says, with each row's line number in column `line`.
 
     If `study` is given, every row has to belong to it. Raises `DataError` for a torn or foreign file,
     unknown or missing columns, and the first row that breaks a rule of the schema.
     """
-    text = _read_text(path)
-    types = {name: column.dtype for name, column in schema.columns().items() if name != "line"}
-    nullable = [name for name, column in schema.columns().items() if column.nullable]
-    optional = pl.selectors.string() & pl.selectors.by_name(nullable)
-    for parse in (_parsed, _split):
-        raw = parse(path, text, types)
-        if raw is None:
+    data = _unpacked(path)
+    columns = {name: column for name, column in schema.columns().items() if name != "line"}
+    header = data[: data.index(b"\n")].decode(errors="replace").split(",")
+    _check_header(path, header, list(columns))
+    nullable = pl.selectors.by_name(*(name for name, column in columns.items() if column.nullable))
+    if BY_HAND.fullmatch(path.name):
+        _check_lines(path, data)
+    failed = None
+    # A table with a bad cell is read again as text, to find it.
+    for types in ({name: columns[name].dtype for name in header}, dict.fromkeys(header, pl.String)):
+        try:
+            rows = pl.read_csv(
+                data, schema=types, row_index_name="line", row_index_offset=2, empty_string_is_null=False
+            )
+        except pl.exceptions.PolarsError:
             continue
-        good, failed = schema.filter(raw.with_columns(optional.replace("", None)), cast=True)
-        if good.height == raw.height:
+        if rows.height != data.count(b"\n") - 1:
+            continue
+        good, failed = schema.filter(rows.with_columns((pl.selectors.string() & nullable).replace("", None)), cast=True)
+        if good.height == rows.height:
             break
     else:
-        raise _first_failure(path, schema, failed.details())
+        _check_lines(path, data)
+        if failed is None:
+            raise DataError(path, "this is no CSV table", remedy(path))
+        _refuse_first(path, schema, failed.details())
     if study is not None:
         foreign = good.filter(pl.col("study") != study)
         refuse(path, foreign, "study", f"a row of study '{{study}}' in a file of study {study}")
-    return good.sort("line")
+    return good
+
+
+def read_json(path: Path) -> dict:
+    """Read a JSON file that holds one object. Raises `DataError` for a file that holds anything else."""
+    try:
+        document = msgspec.json.decode(read_bytes(path))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(path, f"torn or invalid JSON ({error})", REMEASURE) from None
+    if not isinstance(document, dict):
+        raise DataError(path, "not a JSON object", REMEASURE)
+    return document
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a plain file, without an editor's byte order mark, else raise `DataError`: opening a pipe blocks forever,
+    and a link in a run from a stranger may lead to any file on this machine.
+    """
+    try:
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise DataError(path, "this is not a plain file", remedy(path))
+        return path.read_bytes().removeprefix(codecs.BOM_UTF8)
+    except FileNotFoundError:
+        raise DataError(path, "the file is missing", remedy(path)) from None
+    except OSError as error:
+        raise DataError(path, f"the file cannot be read ({type(error).__name__})", remedy(path)) from None
 
 
 def remedy(path: Path, measured: str = REMEASURE) -> str:
@@ -57,26 +96,12 @@ def remedy(path: Path, measured: str = REMEASURE) -> str:
 
 
 def refuse(path: Path, rows: pl.DataFrame, column: str, problem: str) -> None:
-    """Raises `DataError` for the first of these rows, if there is one; `problem` is filled in from its columns."""
+    """Raise `DataError` for the first of these rows, if there is one; `problem` is filled in from its columns."""
     for row in rows.sort("line").head(1).iter_rows(named=True):
         raise DataError(path, problem.format_map(row), remedy(path), row["line"], column)
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a plain file, else `DataError`: opening a pipe blocks forever, and a link in a run from a stranger
-    may lead to any file on this machine.
-    """
-    try:
-        if path.is_symlink() or (path.exists() and not path.is_file()):
-            raise DataError(path, "this is not a plain file", remedy(path))
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise DataError(path, "the file is missing", remedy(path)) from None
-    except OSError as error:
-        raise DataError(path, f"the file cannot be read ({type(error).__name__})", remedy(path)) from None
-
-
-def _read_text(path: Path) -> str:
+def _unpacked(path: Path) -> bytes:
     data = read_bytes(path)
     if path.suffix == ".gz":
         stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
@@ -86,63 +111,11 @@ def _read_text(path: Path) -> str:
             raise DataError(path, f"the compressed file holds {MOST_UNPACKED >> 20} MiB or more", REMEASURE)
         if not stream.eof or stream.unused_data:
             raise DataError(path, "the compressed file is damaged or cut off", REMEASURE)
-    try:
-        text = data.decode("utf-8-sig")  # an editor's byte order mark is no part of the text
-    except UnicodeDecodeError as error:
-        row = error.object.count(b"\n", 0, error.start) + 1
-        raise DataError(path, "the text is not UTF-8", remedy(path), row=row) from None
-    if not text:
-        raise DataError(path, "the file is empty and lacks even a header", remedy(path), row=1)
+    if not data.endswith(b"\n"):
+        problem = "the last line is cut off" if data else "the file is empty and lacks even a header"
+        raise DataError(path, problem, remedy(path), row=data.count(b"\n") + 1)
     # A checkout on another system may have changed line ends; that changes no value.
-    if "\r" in text:
-        text = text.replace("\r\n", "\n")
-    if not text.endswith("\n"):
-        raise DataError(path, "the last line is cut off", remedy(path), row=text.count("\n") + 1)
-    return text
-
-
-def _parsed(_path: Path, text: str, types: Mapping[str, pl.DataType]) -> pl.DataFrame | None:
-    """The cells as split by polars, which takes a tenth of the time, whole numbers as such; None if it might read
-    anything differently from `_split`.
-    """
-    header = text.partition("\n")[0].split(",")
-    if sorted(header) != sorted(types) or "\r" in text:
-        return None
-    # A space before a number is an error, which polars would not see.
-    spaced = ", " in text or '"' in text or "\t" in text
-    read = {name: types[name] if types[name].is_integer() and not spaced else pl.String() for name in header}
-    try:
-        raw = pl.read_csv(io.BytesIO(text.encode()), schema=read)
-    except pl.exceptions.PolarsError:
-        return None
-    # A row that is too short ends in nulls; so does one whose last cell is empty.
-    if raw.is_empty() or raw.to_series(-1).null_count():
-        return None
-    raw = raw.select(
-        pl.int_range(2, raw.height + 2, dtype=pl.UInt32).alias("line"),
-        pl.col(pl.String).fill_null(""),
-        pl.exclude(pl.String),
-    )
-    return raw if raw.height == text.count("\n") - 1 else None
-
-
-def _split(path: Path, text: str, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
-    """The cells of every row as texts in the order of the columns, and in `line` the line number of each row."""
-    columns = list(types)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows = []
-    try:
-        header = next(reader)
-        _check_header(path, header, columns)
-        order = [header.index(name) for name in columns]
-        for row in reader:
-            if len(row) != len(header):
-                problem = f"the row has {len(row)} cells, the header {len(header)}"
-                raise DataError(path, problem, remedy(path), row=reader.line_num)
-            rows.append((reader.line_num, *(row[place] for place in order)))
-    except csv.Error as error:
-        raise DataError(path, f"not a CSV row ({error})", remedy(path), row=reader.line_num) from None
-    return pl.DataFrame(rows, schema={"line": pl.UInt32} | dict.fromkeys(columns, pl.String), orient="row")
+    return data.replace(b"\r\n", b"\n")
 
 
 def _check_header(path: Path, header: list[str], columns: list[str]) -> None:
@@ -156,40 +129,44 @@ def _check_header(path: Path, header: list[str], columns: list[str]) -> None:
         raise DataError(path, problem, columns_are, row=1, column=name)
 
 
-def _first_failure(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> DataError:
-    """The error for the first row that broke a rule, with the value as written in the file."""
+def _check_lines(path: Path, data: bytes) -> None:
+    """Refuse the first line that is no row: polars fills a short one up, and says of others not where they are."""
+    cells = data[: data.index(b"\n")].count(b",") + 1
+    for number, line in enumerate(data.split(b"\n")[:-1], 1):
+        bare, problem = QUOTED_CELL.sub(b"", line), ""
+        if b'"' in bare:
+            problem = "a quote stands within a cell, or its cell does not end in this line"
+        elif (found := bare.count(b",") + 1) != cells:
+            problem = f"the row has {found} cells, the header {cells}"
+        else:
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                problem = "the text is not UTF-8"
+        if problem:
+            raise DataError(path, problem, remedy(path), row=number)
+
+
+def _refuse_first(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> NoReturn:
+    """Raise the error for the first row that broke a rule, with the value as written in the file."""
     row = details.sort("line").row(0, named=True)
     # Values are checked before rules for rows, and those before keys: if a duplicate also has a wrong number, the
     # number is reported.
     rules = [name for name, state in row.items() if name not in schema.column_names() and state == "invalid"]
-    rule = min(rules, key=lambda name: ("|dtype" not in name, "|" not in name, name == "primary_key"))
-    if rule == "primary_key":
-        return _duplicate(path, schema, details)
-    column, _, kind = rule.partition("|")
+    column, _, kind = min(rules, key=lambda name: ("|" not in name, name == "primary_key")).partition("|")
+    if column == "primary_key":
+        key = schema.primary_key()
+        same = details.filter(pl.struct(key) == pl.struct(key).sort_by("line").first())
+        first, second = same.sort("line")["line"][:2]
+        problem = f"the same {', '.join(key)} is already on line {first}"
+        raise DataError(path, problem, remedy(path), second, "/".join(key))
     if not kind:
-        problem = f"the rule '{rule.replace('_', ' ')}' does not hold"
-        return DataError(path, problem, remedy(path), row["line"])
-    value = row[column]
-    number = schema.columns()[column].dtype.is_numeric()
-    if kind in ("dtype", "nan", "inf") or (kind == "nullability" and number):
-        whole = schema.columns()[column].dtype.is_integer()
-        problem = f"{quoted(value)} is not a {'whole ' if whole else ''}number that fits this column"
-        return DataError(path, problem, remedy(path), row["line"], column)
+        raise DataError(path, f"the rule '{column.replace('_', ' ')}' does not hold", remedy(path), row["line"])
+    declared, value = schema.columns()[column], quoted(row[column])
     if kind == "min":
-        least = schema.columns()[column].min  # type: ignore[attr-defined]  # every column with this rule has it
-        return DataError(path, f"{value} is below {least}", remedy(path), row["line"], column)
-    problem = f"{quoted(value)} is not a valid name or value here (control characters, markup, spaces?)"
-    renamed = "Rename it where it is declared and measure again"
-    return DataError(path, problem, remedy(path, renamed), row["line"], column)
-
-
-def _duplicate(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> DataError:
-    """The error for a key that is on two lines: it names the second, and says where the first is."""
-    key = schema.primary_key()
-    first, second = (
-        details.filter(pl.col("primary_key") == "invalid")
-        .filter(pl.struct(key) == pl.struct(key).sort_by("line").first())
-        .sort("line")["line"][:2]
-    )
-    problem = f"the same {', '.join(key)} is already on line {first}"
-    return DataError(path, problem, remedy(path), second, "/".join(key))
+        problem = f"{value} is below {declared.min}"  # type: ignore[attr-defined]  # each column with this rule has it
+    elif declared.dtype.is_numeric():
+        problem = f"{value} is not a {'whole ' if declared.dtype.is_integer() else ''}number that fits this column"
+    else:
+        problem = f"{value} is not a valid name or value here (control characters, markup, spaces?)"
+    raise DataError(path, problem, remedy(path), row["line"], column)

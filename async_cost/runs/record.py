@@ -5,41 +5,37 @@ that skips what it does not know cannot claim to have understood the rest. Facts
 reveal are None. Only `read_run_info` opens a run.json.
 """
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import msgspec
 from msgspec import Meta
 
 from async_cost.errors import DataError, quoted
 from async_cost.paths import SLUG
-from async_cost.runs.decode import read_json, typed
 from async_cost.runs.profiles import PROFILES
-from async_cost.runs.reader import REMEASURE
+from async_cost.runs.reader import REMEASURE, read_bytes, read_json
+from async_cost.runs.schemas import STUDY
 
 SCHEMA_VERSION = 4
-#: `crate` is a bench of somebody's own, by the crate by-turns: compiled as its program is shipped.
-ORIGINS = ("notebook", "native", CRATE := "crate")
 #: Kinds of groups of comparisons. The controls of one kind, in all studies of a run, show one systematic error.
-KINDS = ("one thread", "forked trials", "many threads", "long trials")
-
-UTC_NAME = re.compile(r"\d{8}T\d{6}Z")
-UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
+Kind = Literal["one thread", "forked trials", "many threads", "long trials"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 #: No run is older than the first stable Rust.
 EARLIEST = datetime(2015, 5, 15, tzinfo=UTC)
 #: How far the clock of another machine may be ahead of ours.
 CLOCK_AHEAD = timedelta(days=1)
 
-#: Numbers beyond this fit no column of a table.
+#: floats beyond this fit no column of a table.
 LARGEST = 2**63 - 1
 Count = Annotated[int, Meta(ge=0, le=LARGEST)]
-Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 #: No measurement has more rounds, or samples in a trial: at 1 ms for a trial, these would take 16 minutes for each
 #: variant.
 Rounds = Annotated[int, Meta(ge=1, le=1_000_000)]
+#: A time in UTC, such as 2026-11-20T19:01:02Z.
+Time = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$")]
 #: A SHA-256.
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 #: Hashes of definitions (`runs.judged`), or of older runs one of all of them.
@@ -48,6 +44,17 @@ Definitions = Annotated[str, Meta(pattern="^([0-9a-f]{64}|[0-9a-f]{16}( [0-9a-f]
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What all records of a run.json have in common."""
+
+
+class Span(Record, frozen=True):
+    """What began, and ended or was interrupted."""
+
+    started: Time
+    ended: Time | None
+
+    def __post_init__(self) -> None:
+        for time in (self.started, self.ended or self.started):
+            datetime.fromisoformat(time)  # raises ValueError for a day that does not exist
 
 
 class Cache(Record, frozen=True):
@@ -74,7 +81,7 @@ class Machine(Record, frozen=True):
     system does against each weakness of the processor.
     """
 
-    name: str
+    name: Annotated[str, Meta(pattern=f"^{SLUG.pattern}$")]
     cpu: str | None
     architecture: str | None
     logical_cores: Count | None
@@ -86,12 +93,12 @@ class Machine(Record, frozen=True):
     kernel: str | None
     os: str | None
     vendor: str | None
-    minimum_mhz: Number | None
-    maximum_mhz: Number | None
+    minimum_mhz: float | None
+    maximum_mhz: float | None
     threads_per_core: Count | None
     core_types: tuple[CoreType, ...] | None
     affinity: tuple[Count, ...] | None
-    quota_cores: Number | str | None
+    quota_cores: float | str | None
     address_randomisation: Count | None
     mitigations: dict[str, str] | None
 
@@ -165,7 +172,7 @@ class Comparison(Keyed, frozen=True):
         return self.baseline_bench, self.baseline_variant, self.baseline_parameter
 
 
-class Episode(Record, frozen=True):
+class Episode(Span, frozen=True):
     """One of the processes that measured a study: from `first_round` to the next one's, or to the end.
 
     `ended` is None if it was interrupted. `layout` is the number from which the order of linking was drawn; null means
@@ -173,12 +180,10 @@ class Episode(Record, frozen=True):
     """
 
     first_round: Count
-    started: str
-    ended: str | None
     layout: Count | None
 
 
-class StudyInfo(Record, frozen=True):
+class StudyInfo(Span, frozen=True):
     """How one study was measured. Loads are averages over 1, 5 and 15 minutes; steal is in ms since boot, over all
     CPUs; throttled is how often a limit of processor time was used up.
 
@@ -190,59 +195,62 @@ class StudyInfo(Record, frozen=True):
     baseline: str
     controls: tuple[str, ...]
     comparisons: tuple[Comparison, ...]
-    groups: dict[str, Number]
+    groups: dict[str, Annotated[float, Meta(gt=0, lt=1)]]
     seed: Count
     rounds: Rounds
     samples: Rounds
     warm_up_ns: Count
     trial_ns: Count
-    started: str
-    ended: str | None
     resumed: Count
-    load_before: tuple[Number, ...] | None
-    load_after: tuple[Number, ...] | None
+    load_before: tuple[float, ...] | None
+    load_after: tuple[float, ...] | None
     steal_before_ms: Count | None
     steal_after_ms: Count | None
     failed: tuple[FailedVariant, ...]
     episodes: tuple[Episode, ...]
-    kinds: dict[str, str]
+    kinds: dict[str, Kind]
     throttled_before: Count | None
     throttled_after: Count | None
 
 
-class RunInfo(Record, frozen=True):
+class RunInfo(Span, frozen=True):
     """The whole of run.json. `claims` and `findings` are hashes of what the run will judge, `program` one of all that
     is measured, as they were when the run began. `series` is the run id of the first run of its series, `waited_s` how
     long the run waited for the machine to become quiet, `boot` what tells this start of the machine from another
-    (older runs do not say it).
+    (older runs do not say it). `origin` is `crate` for a bench of another repository, by the crate by-turns, which is
+    compiled as its program is shipped.
     """
 
-    schema_version: Count
-    run_id: str
-    origin: str
+    schema_version: Literal[4]
+    run_id: Annotated[str, Meta(pattern=r"^[a-z0-9-]+/\d{8}T\d{6}Z$")]
+    origin: Literal["notebook", "native", "crate"]
     profile: str
     command: str | None
-    started: str
-    ended: str | None
     machine: Machine
     toolchain: Toolchain
     codegen: Codegen
     crates: dict[str, str | tuple[str, ...]]
     git: Git | None
-    studies: dict[str, StudyInfo]
+    studies: Annotated[dict[Annotated[str, Meta(pattern=STUDY)], StudyInfo], Meta(min_length=1)]
     claims: Definitions | None
     findings: Definitions | None
     program: Hash | None
     series: str | None
-    waited_s: Number | None
+    waited_s: float | None
     boot: Hash | None = None
 
 
-def read_run_info(path: Path) -> RunInfo:
-    """The records of a run.json.
+#: Made here, since two threads that first use a type at once have crashed msgspec.
+DECODER = msgspec.json.Decoder(RunInfo)
+#: What is wrong: the field, the problem, the remedy.
+Problem = tuple[str, str, str]
 
-    Raises `DataError` for torn JSON, another schema version, unknown, missing or ill-typed fields, names that could
-    leave their folder or a page, an unfinished study, and code that was not compiled for measuring.
+
+def read_run_info(path: Path) -> RunInfo:
+    """Read the run.json of a finished run.
+
+    Raises `DataError` for torn JSON, another schema version, unknown, missing or ill-typed fields, a run in a folder of
+    another name, an unfinished study, and code that was not compiled for measuring.
     """
     info = read_record(path)
     for column, problem, remedy in _problems(path, info):
@@ -251,123 +259,84 @@ def read_run_info(path: Path) -> RunInfo:
 
 
 def read_record(path: Path) -> RunInfo:
-    """The records of a run.json in the known version, whatever they say, such as those of an experiment."""
-    document = read_json(path)
-    version = document.get("schema_version")
+    """Read a run.json whose fields are there and of the right types, of a run that may be unfinished, or of an
+    experiment.
+    """
+    try:
+        return DECODER.decode(read_bytes(path))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        column, problem, remedy = _refused(read_json(path), str(error))
+        raise DataError(path, problem, remedy, column=column) from None
+
+
+def _refused(document: dict, error: str) -> Problem:
+    """What msgspec objects to, with the study, which it does not name."""
+    version, studies = document.get("schema_version"), document.get("studies")
     if version != SCHEMA_VERSION:
         problem = f"schema version {quoted(version)}, this package reads {SCHEMA_VERSION}"
-        remedy = "Use the revision of async-cost that made the run, or measure again"
-        raise DataError(path, problem, remedy, column="schema_version")
-    studies = document.get("studies")
-    for study, details in studies.items() if isinstance(studies, dict) else ():
-        typed(path, StudyInfo, details, f"studies.{study}")  # of the whole document msgspec would not say which study
-    return typed(path, RunInfo, document)
-
-
-#: What is wrong: the field, the problem, the remedy.
-Problem = tuple[str, str, str]
+        return "schema_version", problem, "Use the revision of async-cost that made the run, or measure again"
+    error = "".join(character if character.isprintable() else "?" for character in error)
+    problem, _, field = error.removesuffix("`").partition(" - at `$.")
+    if field.startswith("studies[...]") and isinstance(studies, dict):
+        for study, details in studies.items():
+            try:
+                msgspec.convert(details, StudyInfo)
+            except msgspec.ValidationError:
+                field = field.replace("[...]", f".{study}", 1)
+                break
+    remedy = "See data/README.md: measure again, or use the revision of async-cost that made the run"
+    return field, problem, remedy
 
 
 def _problems(path: Path, info: RunInfo) -> Iterator[Problem]:
     """All that is wrong with a run.json whose fields are there and of the right types."""
-    yield from _names(path, info)
-    if not info.studies:
-        yield "studies", "the run holds no study", "Measure one"
+    machine, _, time = info.run_id.partition("/")
+    folder = path.resolve().parent
+    if machine != info.machine.name:
+        yield "run_id", f"{info.run_id} is not a run id of machine {info.machine.name}", REMEASURE
+    if folder.parent.name != ".partial" and (folder.parent.name, folder.name) != (machine, time):
+        problem = f"the run calls itself {info.run_id} but lies in {quoted(folder.parent.name + '/' + folder.name)}"
+        yield "run_id", problem, "Move the folder to where its run id says"
+    if info.profile not in PROFILES:
+        yield "profile", f"{quoted(info.profile)} is none of {', '.join(PROFILES)}", REMEASURE
     for study, details in info.studies.items():
         field = f"studies.{study}"
         if details.state != "complete":
             remedy = "Resume it: `make report` continues with the first missing round"
             yield f"{field}.state", f"study {study} is {quoted(details.state)}, not complete", remedy
         yield from _comparisons(details, field)
-        yield from _episodes(details, field)
-    yield from _codegen(info)
-
-
-def _names(path: Path, info: RunInfo) -> Iterator[Problem]:
-    """Names become folders and headings, so they must be plain, and those of the folder that contains the file."""
-    if not SLUG.fullmatch(info.machine.name):
-        remedy = "Lower case letters, digits and hyphens only, such as amd-epyc-2c"
-        yield "machine.name", f"{quoted(info.machine.name)} is not a machine name", remedy
-    machine, _, time = info.run_id.partition("/")
-    if machine != info.machine.name or not UTC_NAME.fullmatch(time):
-        problem = f"{quoted(info.run_id)} is not a run id of machine {info.machine.name}"
-        yield "run_id", problem, "It reads <machine>/<utc-time>, such as amd-epyc-2c/20261120T190102Z"
-    folder = path.resolve().parent
-    if folder.parent.name != ".partial" and (folder.parent.name, folder.name) != (machine, time):
-        problem = f"the run calls itself {info.run_id} but lies in {quoted(folder.parent.name + '/' + folder.name)}"
-        yield "run_id", problem, "Move the folder to where its run id says"
-    for study in info.studies:
-        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", study):
-            yield "studies", f"{quoted(study)} is not a study", "Lower case words with hyphens"
-    spans: dict[str, RunInfo | StudyInfo | Episode] = {}
-    for study, details in info.studies.items():
-        spans[f"studies.{study}."] = details
-        spans |= {f"studies.{study}.episodes[{place}].": one for place, one in enumerate(details.episodes)}
-    for field, span in (spans | {"": info}).items():
-        for name, value in (("started", span.started), ("ended", span.ended)):
-            if value is not None and not _is_time(value):
-                yield field + name, f"{quoted(value)} is not a time in UTC", "It reads 2026-11-20T19:01:02Z"
-    for name, value, known in (("profile", info.profile, PROFILES), ("origin", info.origin, ORIGINS)):
-        if value not in known:
-            yield name, f"{quoted(value)} is none of {', '.join(known)}", "Measure again"
-
-
-def _is_time(value: str) -> bool:
-    try:
-        return bool(UTC_TIME.fullmatch(value) and datetime.fromisoformat(value))
-    except ValueError:  # the form is right, but there is no such day or hour
-        return False
-
-
-def _comparisons(details: StudyInfo, field: str) -> Iterator[Problem]:
-    """Every group has a limit and one of the known kinds. Two different keys are compared once, in a group."""
-    for name in sorted(details.groups | details.kinds):
-        limit, kind = details.groups.get(name), details.kinds.get(name)
-        if limit is None or not 0 < limit < 1:
-            problem = f"the limit {limit} of group {quoted(name)} is not a share between 0 and 1"
-            yield f"{field}.groups", problem, REMEASURE
-        if kind not in KINDS:
-            problem = f"the kind {quoted(kind)} of group {quoted(name)} is none of {', '.join(KINDS)}"
-            yield f"{field}.kinds", problem, REMEASURE
-    seen = set()
-    for entry in details.comparisons:
-        key, pair = quoted(" / ".join(entry.key)), (entry.key, entry.baseline)
-        problem = ""
-        if entry.group not in details.groups:
-            problem = f"{key} is compared in group {quoted(entry.group)}, which has no limit"
-        elif entry.key == entry.baseline:
-            problem = f"{key} is compared with itself"
-        elif pair in seen or pair[::-1] in seen:
-            problem = f"{key} is compared twice with {quoted(' / '.join(entry.baseline))}"
-        if problem:
-            yield f"{field}.comparisons", problem, REMEASURE
-        seen.add(pair)
-
-
-def _episodes(details: StudyInfo, field: str) -> Iterator[Problem]:
-    """Episodes begin at round 0, follow one another, and each of them measured something."""
-    if not details.episodes:
-        yield f"{field}.episodes", "no episode: some process must have measured", REMEASURE
-    least = 0
-    for place, episode in enumerate(details.episodes):
-        first = episode.first_round
-        most = details.rounds - 1 if place else 0
-        if not least <= first <= most:
-            problem = f"an episode begins with round {first}, instead of one from {least} to {most} (counted from 0)"
-            yield f"{field}.episodes[{place}].first_round", problem, REMEASURE
-        least = first + 1
-
-
-def _codegen(info: RunInfo) -> Iterator[Problem]:
-    """The stock kernel compiles like a debug build, in which the cost of async is distorted."""
+        firsts = [episode.first_round for episode in details.episodes]
+        if firsts[:1] != [0] or firsts != sorted(set(firsts)) or firsts[-1] >= details.rounds:
+            problem = f"episodes begin with rounds {quoted(firsts)}: from 0, ascending, below {details.rounds}"
+            yield f"{field}.episodes", problem, REMEASURE
+    # The stock kernel compiles like a debug build, in which the cost of async is distorted.
     wanted = {"debug_assertions": "False", "overflow_checks": "False"}
-    if info.origin != CRATE:
+    if info.origin != "crate":
         wanted |= {"opt_level": "3", "codegen_units": "1", "incremental": "False"}
     for name, value in wanted.items():
         if (found := str(getattr(info.codegen, name))) != value:
             problem = f"measured with {name} = {quoted(found)} instead of {value}, as a debug build"
             remedy = "Set the CARGO_PROFILE_DEV_ variables of the notebook's first cell and measure again"
             yield f"codegen.{name}", problem, remedy
+
+
+def _comparisons(details: StudyInfo, field: str) -> Iterator[Problem]:
+    """Every group has a limit and a kind. Two different keys are compared once, in a group."""
+    for name in sorted(details.groups.keys() ^ details.kinds.keys()):
+        yield f"{field}.groups", f"group {quoted(name)} lacks its limit or its kind", REMEASURE
+    seen = set()
+    for entry in details.comparisons:
+        key, pair = quoted(" / ".join(entry.key)), frozenset((entry.key, entry.baseline))
+        problem = ""
+        if entry.group not in details.groups:
+            problem = f"{key} is compared in group {quoted(entry.group)}, which has no limit"
+        elif len(pair) == 1:
+            problem = f"{key} is compared with itself"
+        elif pair in seen:
+            problem = f"{key} is compared twice with {quoted(' / '.join(entry.baseline))}"
+        if problem:
+            yield f"{field}.comparisons", problem, REMEASURE
+        seen.add(pair)
 
 
 def check_clock(path: Path, info: RunInfo) -> None:

@@ -165,53 +165,36 @@ def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
     time, details = read_table(path, TimeRows, study), run.study(study)
     if time.is_empty():
         raise DataError(path, "no samples: the run is empty", REMEASURE, row=1)
-    trials = time.group_by(*KEY, "round", maintain_order=True).agg(
+    trials = time.group_by(*KEY, "round").agg(
         pl.len().alias("samples"), pl.col("position").n_unique().alias("positions"), pl.col("line").min()
     )
-    _check_comparisons(path, trials, run.comparisons(study), _failed(details))
     _check_trials(path, trials, details)
+    known = pl.concat([trials.select(KEY), _failed(details)])
+    for names in (KEY, BASE_KEY):
+        for row in run.comparisons(study).join(known, left_on=names, right_on=KEY, how="anti").iter_rows(named=True):
+            key = quoted(" / ".join(row[name] for name in names))
+            problem = f"run.json compares {key}, which was neither measured nor failed"
+            raise DataError(path, problem, REMEASURE, column="bench")
     firsts = pl.Series([episode.first_round for episode in details.episodes], dtype=pl.UInt32)
     time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
     _check_duration(path, time, details)
     return time.with_columns(sitting=pl.lit(0, pl.UInt32))
 
 
-def _check_comparisons(path: Path, trials: pl.DataFrame, pairs: pl.DataFrame, failed: pl.DataFrame) -> None:
-    """What is compared was measured or failed. Ratios are taken within a round, so a key needs its baseline in the same
-    round, unless that failed.
-    """
-    for names in (KEY, BASE_KEY):
-        unknown = pairs.join(pl.concat([trials.select(KEY), failed]), left_on=names, right_on=KEY, how="anti")
-        for row in unknown.head(1).iter_rows(named=True):
-            key = quoted(" / ".join(row[name] for name in names))
-            problem = f"run.json compares {key}, which was neither measured nor failed"
-            raise DataError(path, problem, REMEASURE, column="bench")
-    needed = pairs.join(failed, left_on=BASE_KEY, right_on=KEY, how="anti")
-    orphan = trials.join(needed, on=KEY).join(
-        trials, left_on=(*BASE_KEY, "round"), right_on=(*KEY, "round"), how="anti"
-    )
-    problem = "round {round} has no baseline '{baseline_variant}' for parameter '{baseline_parameter}'"
-    refuse(path, orphan, "variant", problem)
-
-
 def _check_trials(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
-    """Every variant that did not fail was measured in every round that run.json announces. All trials of a key have the
-    same number of samples, at most that of the study, and each was taken at one position in its round.
+    """Every variant that did not fail was measured in every round of run.json, since ratios are taken within a round,
+    and as often in each of them.
     """
     problem = f"round {{round}} in a run of {details.rounds} rounds (counted from 0)"
     refuse(path, trials.filter(pl.col("round") >= details.rounds), "round", problem)
-    failed = {entry.key for entry in details.failed}
-    for *key, rounds in trials.group_by(KEY, maintain_order=True).agg("round").iter_rows():
-        if (less := set(range(details.rounds)).difference(rounds)) and tuple(key) not in failed:
-            problem = f"{quoted(' / '.join(key))} was not measured in round {min(less)} and did not fail"
-            raise DataError(path, problem, REMEASURE, column="round")
-    trials = trials.with_columns(usual=pl.col("samples").max().over(KEY))
-    starts = "the trial that starts here has"
-    other = pl.col("samples") != pl.col("usual")
-    refuse(path, trials.filter(other), "sample", f"{starts} {{samples}} samples instead of {{usual}}")
-    more = f"{starts} {{samples}} samples, more than the {details.samples} of the study"
-    refuse(path, trials.filter(pl.col("samples") > details.samples), "sample", more)
-    refuse(path, trials.filter(pl.col("positions") != 1), "position", f"{starts} two positions")
+    keys = trials.group_by(KEY).agg(pl.len().alias("rounds"), pl.col("line").min(), usual=pl.col("samples").max())
+    short = keys.filter(pl.col("rounds") < details.rounds).join(_failed(details), on=KEY, how="anti")
+    problem = "'{bench} / {variant} / {parameter}' was measured in {rounds} rounds and did not fail: "
+    refuse(path, short, "round", f"{problem}it lacks some of {details.rounds}")
+    unlike = trials.join(keys.select(*KEY, "usual"), on=KEY).filter(pl.col("samples") != pl.col("usual"))
+    refuse(path, unlike, "sample", "the trial that starts here has {samples} samples instead of {usual}")
+    moved = trials.filter(pl.col("positions") > 1)
+    refuse(path, moved, "position", "the trial that starts here has {positions} positions")
 
 
 def _check_duration(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
@@ -220,17 +203,14 @@ def _check_duration(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
     stopped, or somebody set the clock.
     """
     sampled = dict(time.group_by("episode").agg(pl.col("elapsed_ns").sum() / 1e9).iter_rows())
-    for number, episode in enumerate(details.episodes):
-        if episode.ended is None or number not in sampled:
-            continue
-        lasted = words.seconds_between(episode.started, episode.ended)
-        if (lasted - 1) / 1000 <= sampled[number] <= lasted + 1:
-            return
-    if not any(episode.ended for episode in details.episodes):
-        return
-    problem = f"all samples together take {sum(sampled.values()):.3g} s, which fits the duration of no episode"
-    remedy = "The times are in nanoseconds, for all iterations of a sample together: look for another unit or column"
-    raise DataError(path, problem, remedy, column="elapsed_ns")
+    ended = [(number, one.started, one.ended) for number, one in enumerate(details.episodes) if one.ended]
+    lasted = {number: words.seconds_between(*span) for number, *span in ended if number in sampled}
+    if ended and not any((most - 1) / 1000 <= sampled[number] <= most + 1 for number, most in lasted.items()):
+        problem = f"all samples together take {sum(sampled.values()):.3g} s, which fits the duration of no episode"
+        remedy = (
+            "The times are in nanoseconds, for all iterations of a sample together: look for another unit or column"
+        )
+        raise DataError(path, problem, remedy, column="elapsed_ns")
 
 
 def _load_metrics(run: Run, study: str, path: Path) -> pl.DataFrame:

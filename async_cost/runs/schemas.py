@@ -1,8 +1,4 @@
-"""The tables of a run and of the literature as schemas.
-
-Every column is declared once, here, with its bounds (`line`, which is in no file, is the line number of a row, for
-messages). What the columns mean, and their units, is in data/README.md. `reader` reads them.
-"""
+"""The tables of a run and of the literature as schemas, which `reader` reads: data/README.md says what columns mean."""
 
 import dataframely as dy
 import polars as pl
@@ -18,16 +14,19 @@ LONGEST = 200
 LINE = r"^[^\p{Cc}\p{Zl}\p{Zp}]*$"
 STUDY = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 COUNTER = r"^[a-z][a-z0-9_]*$"
-#: A hash of a definition.
-DEFINITION = r"^[0-9a-f]{16}$"
 #: When something changed, and what.
 CHANGED = r"^\d{4}-\d\d-\d\d: [^\p{Cc}\p{Zl}\p{Zp}]+$"
 
 
-class KeyRows(dy.Schema):
-    """A row about one measured thing."""
+class Rows(dy.Schema):
+    """A row, with the number of its line, which is in no file."""
 
     line = dy.UInt32(nullable=False)
+
+
+class KeyRows(Rows):
+    """A row about one measured thing."""
+
     study = dy.String(nullable=False, regex=STUDY)
     bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
     variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
@@ -63,10 +62,9 @@ class CountRows(KeyRows):
     value = dy.Int64(nullable=False, min=0)
 
 
-class TrialRows(dy.Schema):
+class TrialRows(Rows):
     """`data/experiments/…/trials.csv.gz`: what a trial of an experiment on the measuring took."""
 
-    line = dy.UInt32(nullable=False)
     experiment = dy.String(nullable=False, regex=WORD)
     setting = dy.String(nullable=False, regex=WORD)
     repeat = dy.Int64(nullable=False, min=0)
@@ -94,10 +92,9 @@ class PublishedRows(KeyRows):
         return (pl.col("low") <= pl.col("value")) & (pl.col("value") <= pl.col("high"))
 
 
-class ClaimRows(dy.Schema):
+class ClaimRows(Rows):
     """`data/claims.csv`: a sentence that a document asserts, and the region of effects in which it is true."""
 
-    line = dy.UInt32(nullable=False)
     id = dy.String(nullable=False, primary_key=True, regex=r"^[A-Z][0-9]+$")
     study = dy.String(nullable=False, regex=STUDY)
     basis = dy.String(nullable=False, regex=r"^(prose|figures|no claim)$")
@@ -173,65 +170,18 @@ class ComparisonRows(KeyRows):
     unit = dy.String(nullable=False, regex=LINE)
 
 
-class FindingRows(dy.Schema):
-    """`data/findings.csv`: how a finding is defined, a row for each number that is judged."""
-
-    line = dy.UInt32(nullable=False)
-    id = dy.String(nullable=False, primary_key=True, regex=STUDY)
-    slot = dy.String(nullable=False, primary_key=True, regex=rf"^$|{COUNTER}")
-    page = dy.String(nullable=False, regex=STUDY)
-    operands = dy.String(nullable=False, regex=LINE)
-    operation = dy.String(nullable=False, regex=LINE)
-    quantity = dy.String(nullable=False, regex=LINE)
-    unit = dy.String(nullable=False, regex=LINE)
-    per = dy.String(nullable=True, regex=COUNTER)
-    share = dy.Float64(nullable=True)
-    processors = dy.UInt32(nullable=False, min=1)
-    of = dy.String(nullable=False, regex=r"^(all|most|none)$")
-    relation = dy.String(nullable=False, regex=LINE)
-    least = dy.Float64(nullable=True)
-    most = dy.Float64(nullable=True)
-    limits = dy.String(nullable=True, regex=LINE)
-    since = dy.String(nullable=True, regex=r"^\d{4}-\d\d-\d\d$")
-    reworded = dy.String(nullable=True, regex=r"^\d{4}-\d\d-\d\d$")
-    changed = dy.String(nullable=True, regex=CHANGED)
-    hash = dy.String(nullable=False, regex=DEFINITION)
-    sentence = dy.String(nullable=False, regex=DEFINITION)
-
-
-class JudgedRows(dy.Schema):
-    """`data/judged.csv`: what a committed series says of a finding or a claim."""
-
-    line = dy.UInt32(nullable=False)
-    kind = dy.String(nullable=False, primary_key=True, regex=r"^(finding|claim|price)$")
-    id = dy.String(nullable=False, primary_key=True, regex=LINE)
-    slot = dy.String(nullable=False, primary_key=True, regex=rf"^$|{COUNTER}")
-    hash = dy.String(nullable=False, regex=DEFINITION)
-    series = dy.String(nullable=False, primary_key=True, regex=LINE)
-    value = dy.Float64(nullable=True)
-    low = dy.Float64(nullable=True)
-    high = dy.Float64(nullable=True)
-    least = dy.Float64(nullable=True)
-    greatest = dy.Float64(nullable=True)
-    true = dy.UInt32(nullable=True)
-    tested = dy.String(nullable=True, regex=r"^yes$")
-    outcome = dy.String(nullable=False, regex=LINE)
-
-
-class NameRows(dy.Schema):
+class NameRows(Rows):
     """`data/names.csv`: what programs and runtimes are called."""
 
-    line = dy.UInt32(nullable=False)
     study = dy.String(nullable=False, primary_key=True, regex=STUDY)
     variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
     name = dy.String(nullable=False, regex=LINE)
     not_called = dy.String(nullable=True, regex=LINE)
 
 
-class PriceRows(dy.Schema):
+class PriceRows(Rows):
     """`data/prices.csv`: which key of a study's tables is the price of what."""
 
-    line = dy.UInt32(nullable=False)
     kind = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
     what = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
     id = dy.String(nullable=False, regex=rf"^$|{STUDY}")
@@ -247,10 +197,9 @@ class PriceRows(dy.Schema):
     counter = dy.String(nullable=False, regex=rf"^$|{COUNTER}")
 
 
-class LatencyRows(dy.Schema):
+class LatencyRows(Rows):
     """`data/latency.csv`: which prices are on the first screen."""
 
-    line = dy.UInt32(nullable=False)
     id = dy.String(nullable=False, primary_key=True, regex=STUDY)
     block = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
     short = dy.String(nullable=False, regex=LINE, max_length=64)

@@ -3,9 +3,7 @@ that is never changed; its run.json names the first run of its series.
 """
 
 import re
-import stat
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
@@ -78,11 +76,7 @@ def _named(file: Path, _modified: int) -> str | None:
 
 def _series(folder: Path) -> str | None:
     file = folder / "run.json"
-    with suppress(OSError):
-        found = file.stat()
-        # Whoever opens a pipe waits for its other end.
-        return _named(file, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
-    return None
+    return _named(file, file.stat().st_mtime_ns) if file.is_file() else None
 
 
 def folders(folder: Path) -> list[Path]:
@@ -103,15 +97,14 @@ def open_run(folder: Path) -> Run:
     if this.path.resolve().parent.name == ".partial":
         return this
     named, found = this.info.series, folders(this.path)
-    first = found[0]
+    first, problem = found[0], ""
     if named is not None and f"{first.parent.name}/{first.name}" != named:
-        remedy = "Put the first run of the series beside the others"
-        raise DataError(
-            this.path / "run.json", f"its first run {quoted(named)} is not beside it", remedy, column="series"
-        )
-    if named is not None and (further := _series(first)) not in (None, named):
+        problem = f"its first run {quoted(named)} is not beside it"
+    elif named is not None and (further := _series(first)) not in (None, named):
         problem = f"{quoted(named)} is not the first run of a series: it names {quoted(further)}"
-        raise DataError(this.path / "run.json", problem, "Name the first run", column="series")
+    if problem:
+        remedy = "Name the first run of the series, and put it beside the others"
+        raise DataError(this.path / "run.json", problem, remedy, column="series")
     return this if found == [this.path.resolve()] else joined([open_sitting(one) for one in found])
 
 

@@ -10,14 +10,12 @@ environment.
 from __future__ import annotations
 
 import argparse
-import csv
 import fcntl
 import os
 import shlex
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +23,7 @@ from pathlib import Path
 from async_cost.paths import reports_root
 from async_cost.runs.profiles import NOT_EVIDENCE, PROFILES
 from async_cost.workflow import preflight, sitting, toolchain
+from async_cost.workflow.fleet import run_fleet
 from async_cost.workflow.plan import RUNS, Plan
 from async_cost.workflow.running import run_steps
 from async_cost.workflow.steps import READABLE, Progress, Step, StepFailed
@@ -46,9 +45,7 @@ def main() -> int:
         ("report", "measure, analyse and publish under reports/", "render this run and measure nothing"),
     ):
         command = commands.add_parser(name, help=text)
-        how = command.add_mutually_exclusive_group()
-        how.add_argument("--native", action="store_true", help=native)
-        how.add_argument("--singly", action="store_true", help="send every cell on its own, as JupyterLab does")
+        command.add_argument("--native", action="store_true", help=native)
         command.add_argument("--profile", choices=PROFILES, help="how much to measure; default: standard")
         command.add_argument(
             "--studies", type=chosen_studies, help="only these studies, separated by blanks, in quotes"
@@ -60,12 +57,12 @@ def main() -> int:
     command = commands.add_parser("contribute", help="check a run, pack it, and show what a pull request with it says")
     command.add_argument("run", type=Path, help="folder of the run")
     command = commands.add_parser("fleet", help="measure many machines by Slurm, and make one site of them")
-    command.add_argument("config", type=Path, help="which machines, such as fleet/config.yaml")
+    command.add_argument("config", type=Path, help="which machines, such as fleet/config.toml")
     commands.add_parser("lab", help="open JupyterLab with both kernels")
     command = commands.add_parser("tool", help="start a program in the environment of these commands")
     command.add_argument("words", nargs=argparse.REMAINDER, help="the program and its arguments")
     arguments = parser.parse_args()
-    chosen = [name for name in ("profile", "studies", "only", "native", "singly") if getattr(arguments, name, None)]
+    chosen = [name for name in ("profile", "studies", "only", "native") if getattr(arguments, name, None)]
     if chosen and getattr(arguments, "run", None):
         parser.error(
             f"--run and --{chosen[0]} exclude each other: a run says itself what is measured; leave one of them out"
@@ -93,12 +90,12 @@ def start(arguments: argparse.Namespace) -> int:
         if arguments.command == "measure" and arguments.run:
             vars(arguments).update(sitting.repeated(existing_run(arguments.run)))
     renders = arguments.command in ("compare", "contribute") or (arguments.command == "report" and arguments.run)
-    if missing := list(preflight.obstacles(not renders, renders or getattr(arguments, "native", False))):
+    if missing := [] if renders else list(preflight.obstacles()):
         print("Before this can start, it needs:", *missing, sep="\n  - ", file=sys.stderr)
         return 2
     if arguments.command in ("measure", "report") and not renders:
         studies, evidence = arguments.studies or tuple(MEASURED), arguments.profile not in NOT_EVIDENCE
-        for remark in preflight.remarks(studies, arguments.only, evidence):
+        for remark in preflight.remarks(studies, evidence):
             print(f"Note: {remark}")
     return globals()[arguments.command](arguments)
 
@@ -137,13 +134,12 @@ def setup(arguments: argparse.Namespace) -> int:
 @one_at_a_time()
 def measure(arguments: argparse.Namespace) -> int:
     """Measure; then publish, if the command is `report`."""
-    names = ("command", "profile", "studies", "native", "only", "singly", "series")
+    names = ("command", "profile", "studies", "native", "only", "series")
     plan = Plan(*(getattr(arguments, name) for name in names))
     pages = [publishing(lambda: [plan.run()])] if arguments.command == "report" else []
     steps = [*toolchain.steps(arguments.native), *plan.steps(), *pages]
     run_steps(f"make {arguments.command}", steps, ROOT)
     plan.close()
-    print_not_counted(plan.run(), len(plan.studies))
     if pages:
         return print_page(report_of([plan.run()]))
     run = os.path.relpath(plan.run())
@@ -179,16 +175,13 @@ def contribute(arguments: argparse.Namespace) -> int:
 def fleet(arguments: argparse.Namespace) -> int:
     if not arguments.config.is_file():
         raise StepFailed(
-            f"{arguments.config} is no file: name a configuration, as in make fleet CONFIG=fleet/config.yaml"
+            f"{arguments.config} is no file: name a configuration, as in make fleet CONFIG=fleet/config.toml"
         )
     if shutil.which("sbatch") is None:
         raise StepFailed("there is no sbatch here: run this where jobs can be submitted to Slurm")
     with one_at_a_time():
-        steps = [*toolchain.steps(native=True), toolchain.snakemake_step()]
-        run_steps("make fleet", steps, ROOT)
-    python = toolchain.SNAKEMAKE.with_name("python")
-    command = [python, "-m", "async_cost.workflow.fleet", arguments.config, sys.executable]
-    return subprocess.run(command, cwd=ROOT).returncode
+        run_steps("make fleet", toolchain.steps(native=True), ROOT)
+    return run_fleet(arguments.config)
 
 
 def lab(arguments: argparse.Namespace) -> int:
@@ -241,17 +234,6 @@ def report_of(runs: list[Path]) -> Path:
     if len(runs) == 1:
         return REPORTS / runs[0].parent.name / runs[0].name
     return REPORTS / "compare" / "--".join(f"{run.parent.name}-{run.name}" for run in runs)
-
-
-def print_not_counted(run: Path, studies: int) -> None:
-    """What should have been counted and could not be: the rows that say so (data/README.md)."""
-    lines = (
-        line for file in sorted(run.glob("*.counts.csv")) for line in file.read_text(encoding="utf-8").splitlines()
-    )
-    counters = (row[4] for row in csv.reader(lines) if len(row) > 4 and row[4].endswith("_failed"))
-    for counter, variants in Counter(counters).items():
-        what = f"{counter.removesuffix('_failed')} of {variants} variant{'s' * (variants > 1)}"
-        print(f"Note: {what} could not be counted; .tools/log/count-{studies}.log says why")
 
 
 def where(page: Path) -> str:

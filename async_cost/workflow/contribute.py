@@ -8,6 +8,7 @@ file. A run that is packed already stays as it is. Nothing is changed unless all
 
 import getpass
 import gzip
+import json
 import re
 import socket
 import sys
@@ -19,12 +20,12 @@ from async_cost import words
 from async_cost.errors import DataError
 from async_cost.files import write_whole
 from async_cost.machines.many import read_many
-from async_cost.paths import repository_root, runs_root, shown
+from async_cost.paths import shown
 from async_cost.report import numbers, provenance
 from async_cost.report.records import refused_groups, remarks
 from async_cost.runs import series
 from async_cost.runs.comparisons import HEADLINES
-from async_cost.runs.find import find_runs, load_run, reference
+from async_cost.runs.find import find_runs, load_run
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import check_clock
 from async_cost.runs.run import Run
@@ -74,17 +75,10 @@ def _personal(run: Run) -> Iterator[str]:
     text = (run.path / "run.json").read_text(encoding="utf-8")
     for found in sorted(set(FOLDER.findall(text))):
         yield f"run.json names the folder {found!r}; blank it out"
-    known = _vocabulary()
+    machine = json.dumps(json.loads(text)["machine"])
     for name in sorted(_names() - COMMON_NAMES):
-        named = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])")
-        if named.search(text) and not named.search(known):
+        if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", machine):
             yield f"run.json names {name!r}, which is the name of a user or of a host here; blank it out"
-
-
-def _vocabulary() -> str:
-    """Words that runs of others hold as well, such as `box`, `tokio` or `data`: they tell nobody who measured."""
-    files = (runs_root() / reference() / "run.json", repository_root() / "data" / "comparisons.csv")
-    return "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())
 
 
 def _names() -> set[str]:

@@ -11,18 +11,18 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from async_cost.findings.committed import FINDINGS, JUDGED
 from async_cost.findings.definitions import judged_by, rows_of
 from async_cost.findings.record import Finding, recorded
 from async_cost.paths import repository_root
 from async_cost.runs.find import open_run, reference_run
 from async_cost.runs.run import Run
-from async_cost.runs.schemas import FindingRows, JudgedRows
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.publishing import execute, rooms_of
 from async_cost.workflow.studies import analysis
 
 #: The two files, and their columns.
-FILES = {"findings.csv": FindingRows, "judged.csv": JudgedRows}
+FILES: dict[str, dict] = {"findings.csv": FINDINGS, "judged.csv": JUDGED}
 
 
 def committed_series() -> list[Run]:
@@ -50,9 +50,8 @@ def main() -> None:
     except CellFailed as error:
         sys.exit(str(error))
     for name, rows in tables(found).items():
-        columns = [column for column in FILES[name].columns() if column != "line"]
         with (repository_root() / "data" / name).open("w", encoding="utf-8", newline="") as file:
-            table = csv.DictWriter(file, columns, lineterminator="\n")
+            table = csv.DictWriter(file, list(FILES[name]), lineterminator="\n")
             table.writeheader()
             table.writerows(rows)
 

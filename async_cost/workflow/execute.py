@@ -1,14 +1,14 @@
 """Execute one Rust notebook in a fresh kernel and show its output on the terminal.
 
-    python -m async_cost.workflow.execute notebooks/zero-cost/measure.ipynb executed.ipynb [--singly | --together]
+    python -m async_cost.workflow.execute notebooks/zero-cost/measure.ipynb executed.ipynb [--together]
 
 The notebook runs in its own folder, as it does in JupyterLab. The executed copy is written even if a cell fails.
 
 evcxr compiles and links one library for every cell, and recompiles all earlier items each time, which takes a minute
-for hundreds of item cells. So neighbouring item cells are sent as one, together with the cell that calls them next;
-`--singly` sends them one by one, like a person in JupyterLab. Cells with the tag `glance` are meant for such a person
-and are skipped when cells are sent as one. `--together` sends all as one but the first, which sets the kernel up: what
-is proved and then measured is compiled once. Since that is another program, it is for what is no evidence.
+for hundreds of item cells. So neighbouring item cells are sent as one, together with the cell that calls them next.
+Cells with the tag `glance` are meant for a person in JupyterLab and are skipped. `--together` sends all as one but the
+first, which sets the kernel up: what is proved and then measured is compiled once. Since that is another program, it is
+for what is no evidence.
 """
 
 from __future__ import annotations
@@ -140,9 +140,9 @@ class EchoingClient(NotebookClient):
         return super().process_message(message, cell, cell_index)
 
 
-def execute(notebook: Path, executed: Path, singly: bool = False, together: bool = False) -> None:
-    """Run `notebook` from top to bottom and write the result to `executed`; `singly` sends every cell on its own,
-    `together` all but the first as one.
+def execute(notebook: Path, executed: Path, together: bool = False) -> None:
+    """Run `notebook` from top to bottom and write the result to `executed`; `together` sends all cells but the
+    first as one.
 
     Raises CellFailed for an error in a cell (also a panic, or anything on standard error), DeadKernelError or
     RuntimeError if there is no living kernel.
@@ -150,8 +150,8 @@ def execute(notebook: Path, executed: Path, singly: bool = False, together: bool
     content = nbformat.read(notebook, as_version=4)
     resources = {"metadata": {"path": str(notebook.parent)}}
     client = EchoingClient(content, timeout=None, startup_timeout=STARTUP_S, resources=resources)
-    client.together = {} if singly else sent_as_one(content.cells, together)
-    client.skip_cells_with_tag = "" if singly else GLANCE
+    client.together = sent_as_one(content.cells, together)
+    client.skip_cells_with_tag = GLANCE
     code = [index for index, cell in enumerate(content.cells) if cell.cell_type == "code"]
     for index in code:  # what JupyterLab has saved is of other runs
         content.cells[index].outputs = []
@@ -208,7 +208,7 @@ def failure_of(cell, words: str) -> str:
 def main() -> None:
     notebook, executed, *how = sys.argv[1:]
     try:
-        execute(Path(notebook).resolve(), Path(executed).resolve(), "--singly" in how, "--together" in how)
+        execute(Path(notebook).resolve(), Path(executed).resolve(), "--together" in how)
     except CellFailed as error:
         sys.exit(f"{notebook}: {error}")
     except (DeadKernelError, RuntimeError) as error:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import re
-import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from async_cost.files import read_json, write_whole
-from async_cost.paths import reports_root, runs_root
+from async_cost.files import read_json
+from async_cost.paths import runs_root
 from async_cost.runs.judged import claims_of_today, findings_of_today, recorded
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.workflow import episodes, layouts, sitting, toolchain
 from async_cost.workflow.steps import CARGO_ENV, Progress, Step, cargo_progress
-from async_cost.workflow.studies import MEASURED, crate_of, left_by, measuring
+from async_cost.workflow.studies import MEASURED, measuring
 from async_cost.workflow.toolchain import CRATES, EVCXR_STEP, PACKAGES, PYTHON, ROOT
 
 #: With it, what measures a study proves it, and measures nothing.
@@ -28,6 +26,8 @@ RUNS = runs_root()
 #: Files of a crate that a build or what it has built reads; a test compares them with those of the repository. What
 #: editors and systems leave there, texts for people and tests change no number.
 READ = re.compile(r"(?!\.).*\.(rs|toml|rb)|linker")
+#: Folders below rust-kernels on which no number depends; tango compares another way to measure.
+UNUSED = {"tests", "tango"}
 
 
 class Plan:
@@ -44,11 +44,10 @@ class Plan:
         studies: Sequence[str] | None = None,
         native: bool = False,
         only: str | None = None,
-        singly: bool = False,
         series: Mapping[str, Any] | None = None,
     ) -> None:
         #: Hash of all that is measured.
-        self.program = _sources(tuple(MEASURED)).hexdigest()
+        self.program = _sources().hexdigest()
         #: The run.json of the run of which this is another sitting.
         self.series = series
         if series:
@@ -56,12 +55,10 @@ class Plan:
         self.profile, self.studies, self.native = profile, tuple(studies or MEASURED), native
         #: Variants of the one study, with semicolons between them: what else it has is not measured.
         self.only = only
-        #: Whether the kernel gets every cell on its own, as from a person in JupyterLab.
-        self.singly = singly
         #: How many times the rounds and episodes of the profile are measured.
         self.times = 1 if studies is None or len(studies) > 1 else MEASURED[studies[0]].times(profile)
         chosen = "" if self.studies == tuple(MEASURED) else f' STUDIES="{" ".join(self.studies)}"'
-        chosen += (f' ONLY="{only}"' if only else "") + " NATIVE=1" * native + " SINGLY=1" * singly
+        chosen += (f' ONLY="{only}"' if only else "") + " NATIVE=1" * native
         #: The command that makes such a run, for whoever reads the run.
         self.command = f"make {goal} PROFILE={profile}{chosen}"
         if series:
@@ -70,9 +67,9 @@ class Plan:
         self.load_before = os.getloadavg()
         about = [profile, *self.studies, str(native), only or ""]
         #: How the studies of this very program are started: a further sitting compiles and counts nothing again.
-        self.seals = RUNS / ".partial" / f"sealed-{_fingerprint(self.studies, [*about, str(singly)])}"
+        self.seals = RUNS / ".partial" / f"sealed-{_fingerprint(about)}"
         about += [toolchain.revision(), series["run_id"] if series else ""]
-        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(self.studies, about)}"
+        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(about)}"
         #: Where `finish` says which run came out of this plan; `close` removes nothing but this plan's claim on it.
         self.outcome = RUNS / ".partial" / "last-run.json"
 
@@ -179,7 +176,7 @@ class Plan:
         a kernel has compiled.
         """
         studies = [study for study in self.studies if measuring(study).parent == room]
-        how = ["--singly"] if self.singly else ["--together"] * (self.profile in NOT_EVIDENCE)
+        how = ["--together"] * (self.profile in NOT_EVIDENCE)
 
         def run(progress: Progress) -> None:
             self.partial.mkdir(parents=True, exist_ok=True)
@@ -223,35 +220,19 @@ class Plan:
         sitting.record(file, load, waited)
 
     def _finish(self, progress: Progress) -> None:
-        leave_notebooks(self.partial, self.studies, reports_root())
         progress.command([PYTHON, "-m", "async_cost.runs.finish", self.partial, RUNS, self.outcome])
 
 
-def leave_notebooks(partial: Path, studies: Iterable[str], reports: Path) -> None:
-    """Leave the executed notebooks of a partial run beside its pages, without folders of this machine."""
-    with contextlib.suppress(OSError, ValueError, KeyError):  # what is wrong with the run, its readers say
-        run = json.loads((partial / "run.json").read_text(encoding="utf-8"))["run_id"]
-        for study in studies:
-            if (executed := partial / f"{study}.measure.ipynb").exists():
-                text = executed.read_text(encoding="utf-8")
-                for name in (partial, Path("data/runs/.partial", partial.name)):  # a program tells the latter
-                    text = text.replace(str(name), f"data/runs/{run}")
-                left = left_by(reports / run, study)
-                left.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(left, text.replace(f"{ROOT}/", "").replace(str(Path.home()), "~"))
-
-
-def _fingerprint(studies: Sequence[str], about: Sequence[str]) -> str:
-    """Hash of all that the numbers of `studies` depend on: sources, lock, compiler, settings, CPU, and `about`."""
-    digest = _sources(studies)
-    compiler = [toolchain.rustc_version(), *toolchain.compiler_settings()]
-    digest.update("\0".join([*about, *compiler, toolchain.cpu(), str(os.cpu_count())]).encode())
+def _fingerprint(about: Sequence[str]) -> str:
+    """Hash of all that numbers depend on: sources, lock, compiler, CPU, and `about`."""
+    digest = _sources()
+    digest.update("\0".join([*about, toolchain.rustc_version(), toolchain.cpu(), str(os.cpu_count())]).encode())
     return digest.hexdigest()[:16]
 
 
-def _sources(studies: Sequence[str]) -> hashlib._Hash:
+def _sources() -> hashlib._Hash:
     digest = hashlib.sha256()
-    for path in measured_files(studies):
+    for path in measured_files():
         digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + _content(path) + b"\0")
     return digest
 
@@ -264,25 +245,9 @@ def _content(path: Path) -> bytes:
     return json.dumps(["".join(cell["source"]) + str(cell["metadata"].get("tags")) for cell in cells]).encode()
 
 
-def measured_files(studies: Iterable[str]) -> list[Path]:
-    """The files that the numbers of `studies` depend on: notebooks, what is read of crates and of those that these use,
-    and the lock.
-    """
-    notebooks = [measuring(study) for study in studies]
-    files = {ROOT / "Cargo.lock", ROOT / "Cargo.toml", ROOT / "rust-toolchain.toml", *notebooks}
-    waiting, seen = [crate_of(notebook) for notebook in notebooks], set()
-    while waiting:
-        crate = waiting.pop()
-        if crate in seen:
-            continue
-        seen.add(crate)
-        manifest = tomllib.loads((crate / "Cargo.toml").read_text(encoding="utf-8"))
-        there = (path for path in crate.rglob("*") if READ.fullmatch(path.name) and path.is_file())
-        files |= {path for path in there if "tests" not in path.relative_to(crate).parts}
-        files.add((crate / manifest.get("lib", {}).get("path", "src/lib.rs")).resolve())
-        for kind in ("dependencies", "build-dependencies", "dev-dependencies"):
-            ours = (
-                used["path"] for used in manifest.get(kind, {}).values() if isinstance(used, dict) and "path" in used
-            )
-            waiting += [(crate / path).resolve() for path in ours]
-    return sorted(files)
+def measured_files() -> list[Path]:
+    """The files that numbers depend on: the notebooks that measure, what is read of crates, and the lock."""
+    files = [ROOT / "Cargo.lock", ROOT / "Cargo.toml", ROOT / "rust-toolchain.toml", *map(measuring, MEASURED)]
+    crates = ROOT / "rust-kernels"
+    files += [path for path in crates.rglob("*") if READ.fullmatch(path.name) and path.is_file()]
+    return sorted(path for path in files if UNUSED.isdisjoint(path.relative_to(ROOT).parts))

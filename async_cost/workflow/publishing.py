@@ -20,7 +20,7 @@ from async_cost.workflow import analyses
 from async_cost.workflow.analyses import Made
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.steps import READABLE
-from async_cost.workflow.studies import ANALYSED, MEASURED, analysis, left_by, measuring
+from async_cost.workflow.studies import MEASURED, analysed, analysis, measuring
 
 if TYPE_CHECKING:
     from async_cost.report.notebook import Page
@@ -37,8 +37,8 @@ def publish_run(reports: Path, report: Path, run: Path, rooms: Sequence[str] = (
     them is as soon as it can be read.
     """
     rooms = rooms or rooms_of(read_run_info(run / "run.json"))
-    absent = [analysis(room) for room in ANALYSED if room not in rooms]
-    sources = {study: left if (left := left_by(report, study)).exists() else measuring(study) for study in MEASURED}
+    absent = [analysis(room) for room in analysed() if room not in rooms]
+    sources = {study: measuring(study) for study in MEASURED}
 
     def written(pages: Sequence["Page"], **how: Any) -> list[Path]:
         from async_cost.report.publish import publish
@@ -74,7 +74,7 @@ def rooms_of(info: RunInfo) -> list[str]:
     """The analyses that have something to say about a run: those that need no study, or one that it holds. Other
     machines are compared with what is evidence alone.
     """
-    rooms = [room for room, needed in ANALYSED.items() if not needed or any(one in info.studies for one in needed)]
+    rooms = [room for room, needed in analysed().items() if not needed or any(one in info.studies for one in needed)]
     return [room for room in rooms if room != OTHERS or info.profile not in NOT_EVIDENCE]
 
 

@@ -82,7 +82,6 @@ def repeated(run: Path) -> dict[str, Any]:
         "studies": tuple(requested.get("STUDIES", "").split()) or None,
         "only": requested.get("ONLY"),
         "native": "NATIVE" in requested,
-        "singly": "SINGLY" in requested,
         "series": first,
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from async_cost.files import read_json
 from async_cost.workflow.toolchain import ROOT
 
 #: Seconds that a lone study measures in the quick profile: its page should be worth the wait for what is compiled.
@@ -44,30 +45,6 @@ MEASURED = {
     "async-fn": Study("async-fn/measure", quick=5, standard=50),
     "async-fn-stopping": Study("async-fn/stopping", quick=5, standard=40),
 }
-#: Notebooks that others are built on, under notebooks/. They glance and measure nothing that is kept, so no run holds
-#: them; what they cost is measured by the studies that use them.
-LIBRARIES = (
-    *("zero-cost/loop", "zero-cost/executors"),
-    *("ladder/frontier", "call-styles/event-loop", "call-styles/executors"),
-    *("thread-pools/described", "thread-pools/lean"),
-)
-#: Rooms whose notebook `analysis` reads a run, in the order of the published page, each with the studies of which one
-#: must be in the run for its page to say something; none: it has something to say about every run.
-ANALYSED = {
-    "zero-cost": ("zero-cost",),
-    "ladder": ("ladder",),
-    "boxing-cost": ("ladder", "zero-cost"),
-    "async-fn": ("async-fn", "async-fn-stopping"),
-    "runtimes": ("runtimes",),
-    "servers": ("servers",),
-    "spawn-apis": ("spawn-apis",),
-    "thread-pools": ("thread-pools",),
-    "call-styles": ("call-styles",),
-    "prices": tuple(MEASURED),
-    "replication": (),
-    "hardware": (),
-    "trust": (),
-}
 
 
 def measuring(study: str) -> Path:
@@ -75,9 +52,15 @@ def measuring(study: str) -> Path:
     return ROOT / "notebooks" / f"{MEASURED[study].notebook}.ipynb"
 
 
-def left_by(report: Path, study: str) -> Path:
-    """Where the notebook that measured `study` is left, as it was executed, for the pages in the folder `report`."""
-    return report / ".notebooks" / f"{MEASURED[study].notebook}.ipynb"
+def analysed() -> dict[str, tuple[str, ...]]:
+    """Return the folders whose notebook `analysis` reads a run, in the order of the published pages, each with the
+    studies of which one must be in the run; none: it has something to say about every run. The notebook's own metadata
+    says so: `async_cost` holds `order`, `question` (as the front page asks it) and `studies`.
+    """
+    notebooks = (ROOT / "notebooks").glob("*/analysis.ipynb")
+    about = {path.parent.name: read_json(path, {}).get("metadata", {}).get("async_cost") for path in notebooks}
+    ordered = sorted((one["order"], room, tuple(one["studies"])) for room, one in about.items() if one)
+    return {room: studies for _, room, studies in ordered}
 
 
 def analysis(room: str) -> Path:

@@ -14,7 +14,7 @@ from async_cost.files import write_whole
 from async_cost.workflow.studies import source_of
 
 #: Metadata of a notebook, besides which language it is in.
-KEPT = ("jupytext", "kernelspec")
+KEPT = ("async_cost", "jupytext", "kernelspec")
 #: Tells `jupyter nbconvert --to script` and others what to write. A Rust notebook has none: its bytes are part of what
 #: is measured.
 PYTHON = {"file_extension": ".py", "name": "python"}

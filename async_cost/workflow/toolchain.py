@@ -6,7 +6,6 @@ whether it is done, so a second start costs nothing; `make clean` removes everyt
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import os
@@ -15,12 +14,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from async_cost.workflow.steps import CARGO_ENV, Progress, Step, StepFailed, cargo_progress
+from async_cost.workflow.steps import CARGO_ENV, Progress, Step, cargo_progress
 
 EVCXR_VERSION = "0.22.0"
 
@@ -52,28 +50,17 @@ READS_THE_LIBRARY = (
 #: workspace above a folder of this name: cells belong to none, neither to ours nor to one around the clone.
 KERNEL_BUILDS = ROOT / "target" / "package"
 VENDOR = ROOT / "target" / "vendor"
-#: Submits the jobs of a fleet; in an environment of its own, since it wants other versions than ours.
-SNAKEMAKE = TOOLS / "snakemake" / "bin" / "snakemake"
-
-#: The options of pip that are a user's own affair: where packages come from.
-PIP_SOURCES = (
-    *("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "keyring-provider"),
-    *("cert", "client-cert", "proxy", "timeout", "default-timeout", "retries", "cache-dir", "no-cache-dir"),
-)
 
 #: The kernelspec's command: evcxr, given a build folder of its own.
 KERNEL_COMMAND = [str(PYTHON), "-m", "async_cost.workflow.kernel", str(EVCXR), "{connection_file}"]
 
-
-#: Which packages are installed for all.
-OUR_PACKAGES = ["pyproject.toml", "requirements.txt"]
 #: Names of steps that others need.
 PACKAGES, EVCXR_STEP, CRATES = "Python packages", "evcxr kernel", "crates for the cells"
 
 
 def steps(native: bool = False) -> list[Step]:
     """The steps that a measurement and its pages need; `native` leaves out what only the Rust kernel needs."""
-    python = _stamped(PACKAGES, _install_python, 30, VENV / "async-cost.stamp", OUR_PACKAGES, [])
+    python = _stamped(PACKAGES, _install_python, 30, VENV / "async-cost.stamp", ["requirements.txt"], [])
     if native:
         return [python]
     crates = _stamped(CRATES, _vendor, 15, KERNEL_BUILDS / "lock.stamp", ["Cargo.lock", "Cargo.toml"], [])
@@ -83,20 +70,7 @@ def steps(native: bool = False) -> list[Step]:
 def lab_step() -> Step:
     """Install what JupyterLab and the tests need besides."""
     lock, stamp = "requirements-lab.txt", VENV / "lab.stamp"  # which goes away with the packages
-    return _stamped(
-        "JupyterLab and tests", partial(_install_locked, lock), 40, stamp, [*OUR_PACKAGES, lock], [PACKAGES]
-    )
-
-
-def snakemake_step() -> Step:
-    """Install Snakemake, which only `make fleet` needs."""
-    folder, lock = TOOLS / "snakemake", "fleet/requirements.txt"
-
-    def install(progress: Progress) -> None:
-        with _new_environment(folder, progress):
-            _install_locked(lock, progress, SNAKEMAKE.with_name("python"))
-
-    return _stamped("Snakemake", install, 60, folder / "stamp", [lock], None)
+    return _stamped("JupyterLab and tests", partial(_install_locked, lock), 40, stamp, [lock], [PACKAGES])
 
 
 def _stamped(
@@ -105,29 +79,20 @@ def _stamped(
     expected_s: float,
     stamp: Path,
     files: Sequence[str],
-    needs: list[str] | None,
+    needs: list[str],
 ) -> Step:
-    """A step that is done until what it takes from one of `files` changes, or the clone is moved: the scripts of a
-    virtual environment hold its absolute path. The file `stamp` says for what it was done.
+    """A step that is done until one of `files` changes, or the clone is moved: the scripts of a virtual environment
+    hold its absolute path. The file `stamp` says for what it was done.
     """
 
     def depends_on() -> str:
-        return hashlib.sha256(b"\0".join([bytes(ROOT), *(_taken_from(ROOT / name) for name in files)])).hexdigest()
+        return hashlib.sha256(b"\0".join([bytes(ROOT), *((ROOT / name).read_bytes() for name in files)])).hexdigest()
 
     def run(progress: Progress) -> None:
         install(progress)
         stamp.write_text(depends_on(), encoding="utf-8")
 
     return Step(name, run, expected_s, lambda: _holds(stamp, depends_on()), needs)
-
-
-def _taken_from(file: Path) -> bytes:
-    """What an installation depends on in a file: of pyproject.toml, what says how this package is installed."""
-    content = file.read_bytes() if file.exists() else b""
-    if file.name != "pyproject.toml":
-        return content
-    settings = tomllib.loads(content.decode())
-    return json.dumps([settings["build-system"], settings["project"], settings["tool"]["setuptools"]]).encode()
 
 
 def _holds(stamp: Path, text: str) -> bool:
@@ -139,59 +104,20 @@ def _holds(stamp: Path, text: str) -> bool:
 
 
 def _install_python(progress: Progress) -> None:
-    with _new_environment(VENV, progress):
-        _install_locked("requirements.txt", progress)
-        _pip(PYTHON, progress, "--no-build-isolation", "--no-index", "-e", ".")
+    progress("virtual environment")
+    progress.command([sys.executable, "-m", "venv", "--clear", VENV])
+    _install_locked("requirements.txt", progress)
+    _pip(progress, "--no-build-isolation", "--no-index", "-e", ".")
 
 
-@contextmanager
-def _new_environment(folder: Path, progress: Progress) -> Iterator[None]:
-    """An empty virtual environment, into which the block installs. The one that was there comes back if that fails, as
-    without a network, and at the next attempt if it was killed. It cannot be built elsewhere and moved here, since its
-    scripts hold its absolute path.
-    """
-    aside = TOOLS / f"{folder.name}.old"
-
-    def put_back() -> None:
-        if aside.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            aside.rename(folder)
-
-    put_back()
-    if folder.exists():
-        folder.rename(aside)
-    try:
-        progress("virtual environment")
-        progress.command([sys.executable, "-m", "venv", folder])
-        yield
-    except BaseException:
-        put_back()
-        raise
-    if aside.exists():
-        shutil.rmtree(aside.rename(folder / "old"))  # half of it, after a kill, is nothing that comes back
-
-
-def _install_locked(lock: str, progress: Progress, python: Path = PYTHON) -> None:
+def _install_locked(lock: str, progress: Progress) -> None:
     progress(f"packages of {lock}")
-    _pip(python, progress, "--require-hashes", "-r", lock)
+    _pip(progress, "--require-hashes", "-r", lock)
 
 
-def _pip(python: Path, progress: Progress, *what: str) -> None:
-    """`pip install` with what a user has configured about where packages come from, and nothing else of it."""
-    pip: list[str | Path] = [python, "-m", "pip", "--disable-pip-version-check"]
-    listed = subprocess.run([*pip, "config", "list"], stdout=subprocess.PIPE, text=True)
-    if listed.returncode != 0:
-        raise StepFailed("pip cannot read its configuration (see above): `pip config debug` lists its files")
-    env = {"PIP_CONFIG_FILE": os.devnull, **pip_sources(listed.stdout)}
-    progress.command([*pip, "install", "--no-deps", "--no-compile", *what], env=env)
-
-
-def pip_sources(listed: str) -> dict[str, str]:
-    """What `pip config list` says about where packages come from, as variables; the environment beats a file."""
-    found = [re.fullmatch(r"(global|install|:env:)\.([\w-]+)=(.*)", line) for line in listed.splitlines()]
-    rank = ("global", "install", ":env:").index
-    chosen = sorted((rank(one[1]), one[2], ast.literal_eval(one[3])) for one in found if one and one[2] in PIP_SOURCES)
-    return {f"PIP_{name.replace('-', '_').upper()}": value for _, name, value in chosen}
+def _pip(progress: Progress, *what: str) -> None:
+    quiet = ("--disable-pip-version-check", "--no-deps", "--no-compile")
+    progress.command([PYTHON, "-m", "pip", "install", *quiet, *what])
 
 
 # The Rust kernel.
@@ -226,8 +152,6 @@ def _install_evcxr(progress: Progress) -> None:
 
 
 def _vendor(progress: Progress) -> None:
-    if not (ROOT / "Cargo.lock").exists():
-        raise StepFailed("Cargo.lock is missing; restore it: git checkout Cargo.lock")
     progress("copying the sources that Cargo.lock names")
     progress.command(["cargo", "vendor", "--locked", "--quiet", "--respect-source-config", VENDOR])
     # Builds made from other versions would be mixed with these.
@@ -263,13 +187,3 @@ def revision(checkout: Path = ROOT) -> str:
     """The commit that is checked out; empty without one."""
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True)
     return head.stdout.strip()
-
-
-def compiler_settings() -> list[str]:
-    """What a user has set for Cargo that may reach the compiler: variables, and the files that Cargo reads."""
-    about = re.compile(r"\w*RUSTFLAGS|RUSTC_\w+|CARGO_(?:BUILD|TARGET)_\w+")
-    variables = [f"{name}={value}" for name, value in sorted(os.environ.items()) if about.fullmatch(name)]
-    home = Path(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo"))
-    folders = [home, *(folder / ".cargo" for folder in (ROOT, *ROOT.parents))]
-    files = [folder / name for folder in folders for name in ("config.toml", "config")]
-    return variables + [file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()]
