@@ -90,7 +90,7 @@ def test_a_count_changes_sum_interval_and_address_and_a_reload_restores_it(page,
     tab.get_by_label("spawn and join a thousand tasks that yield, one thread").fill("0")
     tab.get_by_label("a box of dyn around a small future").fill("1")
     assert sums(tab)[1][0] == f"{words.MINUS}1.00 ns|{words.MINUS}4.00 ns to 2.00 ns".replace(" ns", f"{words.NBSP}ns")
-    tab.get_by_label("an async mutex that a hundred tasks want").fill("1")
+    tab.get_by_label("an async lock that a hundred tasks want").fill("1")
     assert {text for texts in sums(tab) for text in texts} == {NOT_MEASURED}
     assert "one thread, simulated" in tab.get_by_role("status").inner_text(), "the drivers that are mixed"
     tab.get_by_role("button", name="Back to the worked example").press("Enter")

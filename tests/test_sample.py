@@ -21,7 +21,7 @@ ASKED = {
     "does async-trait matter": ("async-fn", "to a call; an"),
     "should a large future be boxed": ("async-fn", "at any size up to 64"),
     "should a small future be boxed": ("boxing-cost", "256 tasks are alive."),
-    "which part of async costs what": ("ladder", "with every habit, it takes"),
+    "which part of async costs what": ("ladder", "a locked queue and other habits,"),
     "threads or tokio": ("servers", "a thread for each connection adds"),
     "memory of a connection": ("servers", "as a thread."),
     "one thread of tokio or several": ("servers", "on several, and"),
@@ -33,7 +33,7 @@ ASKED = {
     "an empty job": ("thread-pools", "`spawn_blocking`"),
     "how large a job should be": ("thread-pools", "differs by"),
     "await or spawn": ("call-styles", "spawned and awaited."),
-    "what may be quoted of each document": ("replication", "), 2019: look up all ("),
+    "what may be quoted of each document": ("replication", "), 2019: check each claim ("),
 }
 #: Words from the heading of a section, which asks for it, to the end of such a sentence.
 SOON = 120

@@ -33,6 +33,9 @@ COPIED = (
 KINDS = FASTER, SIZE, COUNTS = "which is faster", "by how much", "counts"
 #: Relations of claims that say which of two sides is more, and not how much.
 DIRECTIONS = ("greater", "less")
+#: What to do with claims of some kinds, and with all of a document.
+QUOTE, CHECK, DO_NOT = "quote {}", "check {}, claim by claim", "do not quote {}"
+ADVICE = {QUOTE: "quote all", CHECK: "check each claim", DO_NOT: "do not quote any"}
 #: So many of all claims of a kind must hold for others of that kind to be quoted unseen.
 RELIABLE = 0.75
 #: What the source of a claim says of its document.
@@ -73,20 +76,20 @@ def counted(claims: pl.DataFrame) -> pl.DataFrame:
 
 def advice(claims: pl.DataFrame, *, numbers: bool = True) -> str:
     """Which kinds of claims may be quoted: one of which `RELIABLE` of all claims hold here, whatever the others lack.
-    One of which more do not hold than hold should not be, and of any other each has to be looked up.
+    One of which more do not hold than hold should not be, and of any other each has to be checked.
     """
-    of, verbs = counted(claims), dict[str, list[str]]({"quote": [], "look up": [], "do not quote": []})
+    of, advised = counted(claims), dict[str, list[str]]({said: [] for said in ADVICE})
     kinds = [kind for kind in KINDS if kind in of["kind"]]
     for kind in kinds:
         outcomes = of.filter(kind=kind)["outcome"].to_list()
         quoted = outcomes.count(Outcome.HOLDS) >= RELIABLE * len(outcomes)
         mostly_wrong = outcomes.count(Outcome.DOES_NOT_HOLD) > outcomes.count(Outcome.HOLDS)
-        verbs["quote" if quoted else "do not quote" if mostly_wrong else "look up"].append(kind)
+        advised[QUOTE if quoted else DO_NOT if mostly_wrong else CHECK].append(kind)
     parts = []
-    for verb, named in verbs.items():
-        what = "all" if named == kinds and len(kinds) > 1 else words.listing(named)
+    for said, named in advised.items():
+        every = named == kinds and len(kinds) > 1
         score = f" ({_score(of.filter(pl.col('kind').is_in(named)), brief=True)})" if numbers else ""
-        parts += [f"{verb} {what}{score}"] if named else []
+        parts += [f"{ADVICE[said] if every else said.format(words.listing(named))}{score}"] if named else []
     return "; ".join(parts)
 
 

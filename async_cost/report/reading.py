@@ -135,7 +135,9 @@ class Reading:
         """Say what may be quoted of a study's document, with a link to each of its claims."""
         claims = self._real_claims(study=study)
         each = f"[each of them](../replication/analysis.ipynb#{claims['document'][0]})"
-        say(f"Of {words.escape(document)} {advice(claims)} ({each}).")
+        advised = advice(claims)
+        may = "you may " if advised.startswith("quote") else ""
+        say(f"From {words.escape(document)}, {may}{advised} ({each}).")
 
     def reproduced(self, document: str) -> None:
         """Say how many claims of a document hold, of each kind, here and on the committed machines."""
