@@ -55,11 +55,7 @@ impl<T> Injector<T> {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    pub fn len(&self) -> usize {
-        self.0.length.load(Ordering::Relaxed)
+        self.0.length.load(Ordering::Relaxed) == 0
     }
 
     pub fn steal(&self) -> Steal<T> {
