@@ -655,11 +655,11 @@ def test_a_cause_is_confirmed_refuted_or_open_on_each_machine(judge, monkeypatch
         page.why(*(msgspec.structs.replace(one, mark=mark, elsewhere=elsewhere) for mark in marks))
         return texts.pop() if texts else ""
 
-    assert why("✓", FITTED) == f"**This cause is consistent with the numbers on the {here}.**"
-    assert why("≠") == f"**This cause is refuted on the {here}.**"
-    assert why("✓", "≠") == f"**This cause is open on the {here}.**" and not why("·", "≈")
-    assert why("✓", EPYC="≠", Xeon="✓") == f"**This cause is refuted on the EPYC, confirmed on the {here} and Xeon.**"
-    assert why("✓", **{here: "≠"}) == f"**This cause is refuted on the {here}, confirmed on the {here} here.**"
+    assert why("✓", FITTED) == f"**Cause consistent on the {here}.**"
+    assert why("≠") == f"**Cause refuted on the {here}.**"
+    assert why("✓", "≠") == f"**Cause open on the {here}.**" and not why("·", "≈")
+    assert why("✓", EPYC="≠", Xeon="✓") == f"**Cause refuted on the EPYC, confirmed on the {here} and Xeon.**"
+    assert why("✓", **{here: "≠"}) == f"**Cause refuted on the {here}, confirmed on the {here} here.**"
 
 
 def test_a_page_of_another_machine_begins_with_how_fast_it_is(judge, monkeypatch):

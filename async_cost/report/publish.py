@@ -38,7 +38,7 @@ def reading(run: Run) -> str:
 
 def signs(run: Run) -> str:
     """The same in a line, for each page."""
-    return f"In bold: {short(run.info.machine)}. {finding.FITTED}: the expected range is newer than the run. Brackets: 95 %."
+    return f"Bold: {short(run.info.machine)}. {finding.FITTED}: range newer than the run. Brackets: 95 %."
 
 
 def publish(

@@ -261,14 +261,13 @@ class Reading:
         for name in others:
             marks[name] = {one.elsewhere.get(name, "?") for one in said}
         # What was written after a machine was seen agrees with it, and is not confirmed by it.
-        agrees = "consistent with the numbers"
-        words_of = {"confirmed": {"✓"}, agrees: {"✓", shown.FITTED}, "refuted": {"≠"}}
-        found: dict[str, list[str]] = {"refuted": [], "confirmed": [], agrees: [], "open": []}
+        words_of = {"confirmed": {"✓"}, "consistent": {"✓", shown.FITTED}, "refuted": {"≠"}}
+        found: dict[str, list[str]] = {"refuted": [], "confirmed": [], "consistent": [], "open": []}
         for name, some in marks.items():
             word = next((word for word, allowed in words_of.items() if some <= allowed), "open")
             found[word].append(name)
         parts = [f"{word} on the {words.listing(names)}" for word, names in found.items() if names]
-        say(f"**This cause is {', '.join(parts)}.**")
+        say(f"**Cause {', '.join(parts)}.**")
 
     def _tests(self, one: Finding) -> bool:
         """Whether what a finding expects is as it was before the run began."""
