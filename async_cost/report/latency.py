@@ -37,8 +37,8 @@ ADVICE = {
 }
 CAUTION = (
     "Compare rows within a block: one driver, as many threads. Averages over builds and hours, of notebook cells, on cloud "
-    "machines with two cores; programs and single builds differ. Not measured: an async lock without contention, "
-    "`io_uring`, a network."
+    "machines with two cores; programs and single builds differ. Not measured: `std` against async locks, flume, "
+    "crossbeam, `io_uring`, a network."
 )
 #: What the machine of a reader is called beside the committed ones.
 YOURS = "yours"

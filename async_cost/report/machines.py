@@ -45,7 +45,7 @@ ANALYSES = "ASYNC_COST_ANALYSES"
 #: A judgement also depends on the code that judges findings, and on the kinds of machine whose clock is judged.
 CODE = code_of("literature", "findings", "machines", "report")
 JUDGED = dict.fromkeys(("finding", "slot", "outcome", "tested"), pl.String)
-JUDGED |= dict.fromkeys(("value", "low", "high"), pl.Float64)
+JUDGED |= dict.fromkeys(("value", "low", "high", "least", "greatest"), pl.Float64)
 #: Marks, those first that a sentence with several numbers has only if none of the later ones is there.
 MARK = pl.Enum(["·", "✓", FITTED, "?", "≠"])
 
@@ -100,8 +100,8 @@ class Machines:
     @cached_property
     def numbers(self) -> pl.DataFrame:
         """What each machine says of each number of our findings: finding, slot, page, study, label (what it is),
-        operation, unit; on (what the machine or run is called), value, low, high, mark, and text, the number with its
-        mark. The machine of the report comes first.
+        operation, unit; on (what the machine or run is called), value, low, high, least, greatest, mark, and
+        text, the number, or the least and the greatest of several, with its mark. The machine of the report is first.
         """
         findings = recorded(sorted(_analyses().glob("*.ipynb")))
         stated = _stated(findings)
@@ -121,7 +121,8 @@ class Machines:
         if self.each == "machine":  # several runs may speak for a machine, each for other studies
             found = found.join(speaking, on=["run", "study"], how="semi", maintain_order="left")
         slots = {(one.id, slot.name): (slot, forms_of(one)[slot.name]) for one in findings for slot in one.slots}
-        rows = found.select("finding", "slot", "operation", "unit", "value", "outcome", "tested").iter_rows()
+        columns = ("finding", "slot", "operation", "unit", "value", "least", "greatest", "outcome", "tested")
+        rows = found.select(*columns).iter_rows()
         shown = (_shown(slots.get((id, slot)), *row) for id, slot, *row in rows)
         marks, texts = zip(*shown, strict=True) if found.height else ((), ())
         return found.with_columns(mark=pl.Series(marks, dtype=MARK), text=pl.Series(texts, dtype=pl.String))
@@ -163,7 +164,7 @@ def _stated(findings: Sequence[Finding]) -> pl.DataFrame:
 def _judged(folder: Path, findings: Sequence[Finding], hashes: Mapping[Place, str]) -> pl.DataFrame:
     """What the run in `folder` says about numbers of findings: JUDGED. Of a committed series it is known already."""
     if known := committed("finding", series_of(folder), hashes):
-        of = ("outcome", "tested", "value", "low", "high")
+        of = ("outcome", "tested", "value", "low", "high", "least", "greatest")
         return pl.DataFrame([(*at, *map(row.get, of)) for at, row in known.items()], schema=JUDGED, orient="row")
 
     def rows_of(run: Run) -> Iterator[tuple]:
@@ -173,19 +174,27 @@ def _judged(folder: Path, findings: Sequence[Finding], hashes: Mapping[Place, st
             known = weighed.outcome.value if one.judged else NOT_JUDGED if one.slot.is_judged else SHOWN
             outcome = NOT_JUDGED if weighed.doubted else known
             seen = "yes" if hashes.get((id, slot)) in tested else None
-            yield id, slot, outcome, seen, weighed.effect, weighed.low, weighed.high
+            ends = (one.ends.get(end) for end in ("least", "greatest"))
+            yield id, slot, outcome, seen, weighed.effect, weighed.low, weighed.high, *ends
 
     key = repr((findings, [one.kind for one in committed_machines()])).encode()
     return stored_rows(folder, "findings", CODE + key, JUDGED, rows_of)
 
 
 def _shown(
-    slot: tuple[Slot, str] | None, operation: str, unit: str, value: float, outcome: str, tested: str | None
+    slot: tuple[Slot, str] | None,
+    operation: str,
+    unit: str,
+    value: float,
+    least: float,
+    greatest: float,
+    outcome: str,
+    tested: str | None,
 ) -> tuple[str, str]:
     """The mark of a number, and both as text, in the form of its sentence where that is known."""
     mark = "·" if outcome in (SHOWN, NOT_JUDGED) else mark_of([outcome], tested=bool(tested))
     if slot:
-        return mark, f"{mark} {figures.text(*slot, [value], signed=slot[1] == '%')}"
+        return mark, f"{mark} {figures.text(*slot, [least, greatest], signed=slot[1] == '%')}"
     if unit in NANOSECONDS:
         number = words.short_time(value * NANOSECONDS[unit])
     else:
