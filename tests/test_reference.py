@@ -326,7 +326,7 @@ def first(answer: str) -> list[int]:
 COMPUTED = {
     "replication": (
         "Published counts may be quoted, and each claim on which is faster has to be looked up.",
-        lambda answer: answer.startswith("**Together: quote counts; check which is faster, claim by claim"),
+        lambda answer: answer.startswith("**Together: quote counts; check which is faster"),
     ),
     "hardware": (
         "Most ratios of two programs agree within a tenth on the committed machines.",

@@ -300,7 +300,7 @@ GROUPED = made_up_claims(
 
 
 def test_what_may_be_quoted_counts_a_group_once_and_tells_counts_and_confounded_claims_apart():
-    faster = "check which is faster, claim by claim (2 of 3 hold, 1 confounded)"
+    faster = "check which is faster (2 of 3 hold, 1 confounded)"
     assert advice(GROUPED) == f"quote counts (1 of 1 holds); {faster}; do not quote by how much (0 of 1 hold)"
 
 

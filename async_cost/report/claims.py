@@ -34,7 +34,7 @@ KINDS = FASTER, SIZE, COUNTS = "which is faster", "by how much", "counts"
 #: Relations of claims that say which of two sides is more, and not how much.
 DIRECTIONS = ("greater", "less")
 #: What to do with claims of some kinds, and with all of a document.
-QUOTE, CHECK, DO_NOT = "quote {}", "check {}, claim by claim", "do not quote {}"
+QUOTE, CHECK, DO_NOT = "quote {}", "check {}", "do not quote {}"
 ADVICE = {QUOTE: "quote all", CHECK: "check each claim", DO_NOT: "do not quote any"}
 #: So many of all claims of a kind must hold for others of that kind to be quoted unseen.
 RELIABLE = 0.75
