@@ -33,6 +33,8 @@ CONFIDENCE = 0.95
 #: Least number of processes whose spread is used. With three, the quantile of t is above 4 and the standard deviation
 #: hardly known.
 LEAST_EPISODES = 4
+#: The columns of an estimate, besides what it is of and its value.
+ESTIMATE = ("low", "high", "q1", "q3", "rounds", "episodes", "sittings", "error", "freedom", "quantile", "chance")
 #: Degrees of freedom in place of those of order statistics, whose width is given in normal standard errors.
 RANKS = 1e9
 
@@ -109,7 +111,7 @@ def hours(found: pl.DataFrame) -> pl.DataFrame:
     whole = known & (pl.col("free") == pl.col("free").filter(known).max())
     moves = [
         (pl.col("moves").list.get(place, null_on_oob=True) / pl.col("prior").sqrt()).filter(whole)
-        for place in range(int(several["sittings"].max() or 0))
+        for place in range(max(several["sittings"].to_list()))
     ]
     pools = several.group_by("pool", maintain_order=True).agg(
         pl.col("omega2", "most").first(),
@@ -212,13 +214,11 @@ def estimates(
     half = pl.col("quantile") * pl.col("error")
     ends = {"value": pl.col("mean"), "low": pl.col("mean") - half, "high": pl.col("mean") + half}
     of_processes = ("omega2", "d0", "prior", "within", "error")
-    return found.with_columns(
+    found = found.with_columns(
         *(pl.when(several).then(end).otherwise(name).alias(name) for name, end in ends.items()),
         *(pl.when(several).then(name).alias(name) for name in of_processes),
-    ).select(
-        *(*by, pl.col("value").alias(value), "low", "high", "q1", "q3", "rounds", "episodes", "sittings", "error"),
-        *("freedom", "quantile", "chance", "omega2", "d0", "prior", "within"),
     )
+    return found.select(*by, pl.col("value").alias(value), *ESTIMATE, "omega2", "d0", "prior", "within")
 
 
 def centres(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.DataFrame:
@@ -242,8 +242,8 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.Data
         above=(values > 0).sum(),
         below=(values < 0).sum(),
     )
-    counts = found["rounds"].unique()
-    if counts.len() and counts.min() < 2:
+    counts = found["rounds"].unique().to_list()
+    if any(rounds < 2 for rounds in counts):
         raise ValueError("an interval needs at least two rounds")
     first, last = (
         pl.col("rounds").replace_strict({rounds: ranks(rounds)[end] for rounds in counts}, return_dtype=pl.Int64)

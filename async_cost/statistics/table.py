@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -26,7 +27,7 @@ from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import ALONE, lowest, trial_times
 
 #: The columns of the table, in their order.
-COLUMNS = (
+COLUMNS: dict[str, Any] = (
     {"study": pl.String}
     | SCHEMA
     | {"kind": pl.String}
@@ -124,7 +125,7 @@ def make(run: Run) -> Comparisons:
         alone = run.afresh()  # the samples of one study are let go before those of the next are read
         time = alone.time(study)
         alone.metrics(study)  # a run is used entirely or not at all
-        rows[study], elapsed_ns[study] = time.height, time["elapsed_ns"].sum()
+        rows[study], elapsed_ns[study] = time.height, time.select(pl.col("elapsed_ns").sum()).item()
         parts.append(_paired(alone, study, sum(declared.height for declared, *_ in parts)))
     declared, rounds, low, speed = (pl.concat(some) for some in zip(*parts, strict=True))
     estimated = _estimated(declared, rounds, low, speed, _known_hours(run))
