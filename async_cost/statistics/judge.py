@@ -1,27 +1,10 @@
-"""The one judge: from an interval to a word, and what the controls of a run say about all of its intervals.
+"""The one judge: from an interval to a word, and what the controls of a run say about all of its intervals
+(docs/method.md).
 
-Two variants are practically equivalent when their ratio lies within the limit of their group, ±1 % unless the study
-declares another: below that, where the linker puts a function, or which thread wakes first, matters more than what was
-changed. An interval entirely above that region says slower, entirely below faster, entirely inside same; one that
-crosses a border leaves the question undecided.
-
-A control is a key measured a second time under another name. Its true ratio is 1, so any other result is error.
-That is used twice:
-
-- It corrects. If the controls of one kind are off by more than their own intervals explain, comparisons of this kind
-  are, too: one variance component (DerSimonian and Laird 1986, with the mean known to be 0), which widens each of their
-  intervals.
-- It refuses. A control that differs from its baseline by more than chance explains shows that its group compares
-  something else than it says, and nothing is concluded from that group. All controls of a run are tested together (Holm
-  1979), so in 95 % of honest runs none refuses. An imprecise control refuses nothing: what it cannot exclude, the
-  comparisons of its group cannot exclude either.
-
-Where work on one thread has two ratios, that of a typical machine (the median over rounds) and that of an undisturbed
-one (the lowest decile), the word is that of the typical machine, unless the undisturbed one says another word: then it
-is undecided, and the page says which says what.
-
-A comparison of two loads needs the controls of both: nothing is concluded from it if a group in which one of its sides
-is compared is refused.
+A control is a key measured a second time, so that its true ratio is 1. Controls correct: what they are off beyond their
+own intervals widens all intervals of their kind (one variance component, DerSimonian and Laird 1986). And they refuse:
+a control that differs from its baseline by more than chance explains (Holm 1979, over a run) shows that its group
+compares something else than it says. A comparison of two loads needs the controls of both.
 """
 
 import math
@@ -87,11 +70,11 @@ def verdict_column(trusted: pl.Expr, limit: float | pl.Expr = EQUIVALENCE, prefi
 def sittings_needed(
     value: float, low: float, high: float, borders: Sequence[float], near: float, fixed: float, sittings: int
 ) -> float:
-    """How many sittings it takes, in all, until an interval that crosses one of `borders` would not; infinite if no
-    number would.
+    """Return how many sittings it takes, in all, until an interval that crosses one of `borders` would not; infinite if
+    no number would.
 
     Numbers are on a scale on which errors are added. The half width shrinks with the square root of the number of
-    sittings, but for `fixed`, the part that controls add to it. Within `near` of a border the value counts as on it.
+    sittings, but for `fixed`, the part that controls add. Within `near` of a border the value counts as on it.
     """
 
     def needed(border: float) -> float:
@@ -166,11 +149,8 @@ def judged(comparisons: pl.DataFrame, profile: str, refused: str | None = None) 
 
 
 def _chances(comparisons: pl.DataFrame) -> pl.Series:
-    """The chance of each control if it may also have the error that the other controls of its kind show: not smaller
-    than its own.
-
-    Without that, a kind whose controls are all off by more than their intervals explain would lose the largest of them,
-    one by one, and be corrected by the rest.
+    """The chance of each control if it may also have the error that the other controls of its kind show. Without that,
+    a kind whose controls are all off would lose the largest of them, one by one, and be corrected by the rest.
     """
     squared = _with_squares(comparisons).with_columns(
         surplus=pl.col("surplus").sum().over("kind") - pl.col("surplus"),
@@ -208,11 +188,8 @@ def _holm(chances: pl.Series) -> pl.Series:
 
 
 def _biases(comparisons: pl.DataFrame) -> pl.DataFrame:
-    """What the controls that are not refused show of each kind: kind, bias.
-
-    The squares of their errors, each in its own standard errors, add up to the sum of nu / (nu - 2) when there is
-    nothing but the errors that their intervals know of (nu degrees of freedom of t, whose square has that mean); what
-    is above it is the variance in common.
+    """The standard deviation of the error that the controls that are not refused have in common: kind, bias. The
+    squares of honest errors, in their standard errors, add up to the sum of nu / (nu - 2); the rest is that variance.
     """
     controls = _with_squares(comparisons).filter("control", pl.col("chance") >= 1 - CONFIDENCE)
     surplus = pl.col("surplus").sum() / pl.col("precision").sum()

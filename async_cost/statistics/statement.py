@@ -56,26 +56,24 @@ class Statement(Measure):
 
 
 def region(statement: Statement) -> tuple[float, float]:
-    """The smallest and the largest effect for which `statement` is true."""
+    """Return the smallest and the largest effect for which `statement` is true."""
     least = (0.0 if statement.in_ratios else -math.inf) if statement.least is None else statement.least
     return least, math.inf if statement.most is None else statement.most
 
 
 def counts_for_nothing(statement: Statement, base: float = 0.0, nothing: float = EQUIVALENCE) -> tuple[float, float]:
-    """The effects that do not count: ratios that differ from 1 by less than the share `nothing`, and differences of
-    less than that share of `base`, the time of what is subtracted, in the unit of the statement.
+    """Return the effects that do not count: ratios that differ from 1 by less than the share `nothing`, and differences
+    of less than that share of `base`, the time of what is subtracted, in the unit of the statement.
     """
     return (1 - nothing, 1 + nothing) if statement.in_ratios else (-nothing * abs(base), nothing * abs(base))
 
 
 def outcome(statement: Statement, low: float, high: float, base: float = 0.0, nothing: float = EQUIVALENCE) -> Outcome:
-    """The outcome for `statement` if its effect has the interval [low, high]; `base` and `nothing` as for
-    `counts_for_nothing`.
+    """Judge `statement` by the interval [low, high] of its effect; `base` and `nothing` as for `counts_for_nothing`.
 
-    A statement that something is more or less than something else does not hold if the interval shows that the
-    difference does not count. Apart from that it holds when the whole interval lies in the region in which it is true,
-    it does not when all of the interval lies outside, on one side, and it is undecided when the interval crosses a
-    border. An exact count is an interval of one point and is never undecided.
+    It holds when the whole interval lies in the region in which it is true, it does not when all of the interval lies
+    outside, on one side, and it is undecided when the interval crosses a border. That something is more or less does
+    not hold either if the interval shows that the difference does not count.
     """
     none = counts_for_nothing(statement, base, nothing)
     if statement.is_direction and none[0] <= low and high <= none[1]:
@@ -91,7 +89,7 @@ def outcome(statement: Statement, low: float, high: float, base: float = 0.0, no
 
 
 def together(outcomes: Iterable[Outcome], of: str = "all") -> Outcome:
-    """The outcome for a statement about several cases. If it asserts all of them, one that does not hold is enough."""
+    """Judge a statement about several cases. If it asserts all of them, one that does not hold is enough."""
     each = list(outcomes)
     found = set(each)
     if not found - {Outcome.NOT_MEASURED, Outcome.NOT_MEASURABLE}:
@@ -248,8 +246,8 @@ def _deciding(cases: Sequence[Weighed], of: str) -> Weighed:
 
 
 def departure(one: Statement, weighed: Weighed) -> str | None:
-    """How an effect differs from what a statement says: its reverse, none that counts, a smaller or a larger one, or
-    another number. None unless the statement does not hold.
+    """Say how an effect differs from a statement that does not hold: its reverse, none that counts, a smaller or a
+    larger one, or another number. None if the statement holds or is open.
     """
     if weighed.outcome is not Outcome.DOES_NOT_HOLD or weighed.effect is None or weighed.holds is None:
         return None
