@@ -48,8 +48,8 @@ pub(crate) fn git(root: &Path) -> Option<Git> {
         return None;
     }
     let revision = run(root, &["rev-parse", "HEAD"])?.trim().to_owned();
-    let changes =
-        run(root, &["status", "--porcelain", "--untracked-files=normal", "--", ".", ":(exclude)data/runs"]);
+    let outside = [".", ":(exclude)data/runs", ":(exclude)data/comparisons"];
+    let changes = run(root, &[&["status", "--porcelain", "--untracked-files=normal", "--"], &outside[..]].concat());
     Some(Git { revision: Some(revision), clean: changes.map(|text| text.trim().is_empty()) })
 }
 
