@@ -180,20 +180,20 @@ def _estimated(
         both, FACTORS, BY, pools.drop(HOURS).join(ratios.select(*BY, *HOURS), on=BY, maintain_order="left")
     )
     added = added.select(*BY, added_ns="value", added_low="low", added_high="high", unit_ns="larger")
-    quiet = estimates(low, "log_ratio", BY, pools).filter(pl.col("episodes") >= LEAST_EPISODES)
-    quiet = quiet.select(*BY, undisturbed="log_ratio", undisturbed_low="low", undisturbed_high="high")
-    found = declared
-    for more in (ratios, quiet, added):
-        found = found.join(more, on=BY, how="left", maintain_order="left")
+    deciles = estimates(low, "log_ratio", BY, pools).filter(pl.col("episodes") >= LEAST_EPISODES)
+    deciles = deciles.select(*BY, undisturbed="log_ratio", undisturbed_low="low", undisturbed_high="high")
+    table = declared
+    for more in (ratios, deciles, added):
+        table = table.join(more, on=BY, how="left", maintain_order="left")
     other = (pl.col("error") ** 2 + pl.col("omega2") + pl.col("within")).sqrt() * pl.col("quantile")
     other = pl.when("drawn").then(other)
-    found = found.with_columns(next_low=pl.col("log_ratio") - other, next_high=pl.col("log_ratio") + other)
+    table = table.with_columns(next_low=pl.col("log_ratio") - other, next_high=pl.col("log_ratio") + other)
     logs = ("log_ratio", "low", "high", "q1", "q3", "undisturbed", "undisturbed_low", "undisturbed_high")
-    found = found.with_columns(
+    table = table.with_columns(
         pl.col(*logs, "next_low", "next_high").exp(),
         chance=pl.when("control").then("chance"),
     )
-    return found.rename({"log_ratio": "ratio"}).drop("drawn")
+    return table.rename({"log_ratio": "ratio"}).drop("drawn")
 
 
 def _pools(declared: pl.DataFrame, rounds: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
