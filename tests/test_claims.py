@@ -2,8 +2,6 @@
 
 import csv
 import shutil
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -160,55 +158,6 @@ def test_published_counts_are_those_of_the_printed_table():
     assert followed == {"Z1", "Z2", "Z3", "Z4", "Z5", "Z6", "Z7"}
 
 
-def swapped(claim: Claim) -> Iterator[Claim]:
-    """Two operands the wrong way round."""
-    yield replace(claim, published=tuple((case[1], case[0], *case[2:]) for case in claim.published))
-
-
-def shifted(claim: Claim) -> Iterator[Claim]:
-    """The region moved past the document's own figure."""
-    beyond = claim.published_value * 1.05 if claim.published_value > 0 else claim.published_value / 1.05
-    if claim.least is not None and not claim.own_figure:
-        yield replace(claim, least=beyond, most=claim.most and max(claim.most, beyond * 1.1))
-    if claim.most is not None and not claim.own_figure:
-        below = min(claim.published_value * 0.95, claim.published_value / 0.95)
-        yield replace(claim, least=claim.least and min(claim.least, claim.published_value * 0.8), most=below)
-
-
-def replaced(claim: Claim) -> Iterator[Claim]:
-    """Another program of the same table in the place of the first one, in every case that it is in."""
-    first = claim.published[0][0][0]
-
-    def instead(one: Operand, bench: str, variant: str) -> Operand:
-        same = (one.bench, one.variant) == (first.bench, first.variant)
-        return replace(one, bench=bench, variant=variant) if same else one
-
-    for bench, variant, parameter in PRINTED[claim.study]:
-        if (bench == first.bench) != (variant == first.variant) and parameter == first.parameter:
-            published = claim.published
-            cases = [[[instead(one, bench, variant) for one in place] for place in case] for case in published]
-            yield replace(claim, published=tuple(tuple(map(tuple, case)) for case in cases))
-
-
-@pytest.mark.parametrize(("mutate", "least"), [(swapped, 90), (shifted, 100), (replaced, 300)])
-def test_a_claim_that_is_changed_no_longer_follows(mutate, least):
-    """Of operands that are swapped, regions that are shifted and programs that are replaced each is seen, unless the
-    printed times of both are so near to each other that no rounded figure tells them apart.
-    """
-    seen, unseen = 0, []
-    for claim in TIMED:
-        for changed in mutate(claim):
-            if follows(changed):
-                unseen.append((claim, changed))
-            else:
-                seen += 1
-    for claim, changed in unseen:
-        effects = [printed_effects(one) for one in (claim, changed)]
-        assert effects[1] == pytest.approx(effects[0], rel=2 * ROUNDED), (claim.id, effects)
-        assert region(claim) == region(changed), claim.id
-    assert seen >= least, f"{seen} of {seen + len(unseen)}"
-
-
 def test_whatever_a_claim_compares_is_declared_by_its_study():
     """The pair itself, or both of its keys in one group."""
     declared, groups = set(), {}
@@ -299,25 +248,16 @@ def refused(root: Path, name: str, meets: dict[str, str], cells: dict[str, str],
     ("where", "cells", "column"),
     [
         ("Z12", {"relation": "roughly"}, "relation"),
-        ("Z12", {"operation": "quotient"}, "operation"),
         ("Z12", {"least": "a quarter"}, "least"),
         ("Z12", {"most": ""}, None),
-        ("Z12", {"most": "0.1"}, None),
         ("Z1", {"most": "258"}, None),
         ("Z12", {"least": "0.3"}, "own_figure"),
         ("Z12", {"own_figure": "it does"}, "own_figure"),
         ("R11", {"own_figure": ""}, "own_figure"),
         ("Z13", {"most": "2"}, None),
-        ("Z12", {"reason": ""}, "reason"),
-        ("Z12", {"processors": "0"}, "processors"),
         ("Z12", {"processors": ""}, None),
         ("R17", {"operation": "ratio"}, None),
         ("Z14", {"same_as": "Z99"}, "same_as"),
-        ("Z14", {"changed": "lately"}, "changed"),
-        ("Z11", {"least": ""}, None),
-        ("Z12", {"unit": "ns"}, None),
-        ("Z12", {"per": "transactions"}, None),
-        ("Z1", {"operation": "difference", "unit": "ns"}, None),
         ("Z12", {"statement": "two\u2028lines"}, "statement"),
         ("Z19", {"confound": ""}, "confound"),
     ],
@@ -335,8 +275,6 @@ def test_a_claim_that_cannot_be_weighed_is_refused_with_its_line(copy, where, ce
         ("Z1", {"counter": ""}, "counter"),
         ("Z1", {"plus_ns": "5"}, "plus_ns"),
         ("Z12", {"study": "runtimes"}, "study"),
-        ("Z12", {"variant": "<b>"}, "variant"),
-        ("Z12", {"comparison": "other"}, "comparison"),
     ],
 )
 def test_an_operand_that_cannot_be_found_is_refused_with_its_line(copy, where, cells, column):

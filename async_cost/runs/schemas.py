@@ -133,17 +133,6 @@ class ClaimRows(Rows):
         least, most = pl.col("least"), pl.col("most")
         return pl.when(pl.col("relation") == "equal").then(least == most).otherwise(least < most)
 
-    @dy.rule()
-    def only_a_difference_has_a_unit_of_time_or_is_per_something(cls) -> pl.Expr:
-        difference = pl.col("operation").str.starts_with("difference")
-        in_time = pl.col("unit").is_in(["ns", "us", "ms", "s"])
-        return (difference == in_time) & (difference | pl.col("per").is_null())
-
-    @dy.rule()
-    def counts_are_values_or_ratios_and_values_are_counts(cls) -> pl.Expr:
-        counted, operation = pl.col("quantity") == "count", pl.col("operation")
-        return pl.when(counted).then(operation.is_in(["value", "ratio"])).otherwise(operation != "value")
-
 
 class OperandRows(KeyRows):
     """`data/claims-operands.csv`: one key of the tidy data that a claim compares."""
