@@ -127,18 +127,6 @@ def test_published_values_follow_from_the_printed_tables(study):
     assert len(own) > 10
 
 
-#: Words that bound a size; every other size has two ends and a sign.
-BOUNDS = ("only", "may", "much", "relatively insignificant", "no more", "reaches or beats", "good", "best")
-
-
-def test_a_size_has_two_ends_and_a_sign_unless_the_words_bound_it():
-    bounds = [claim for claim in CLAIMS if claim.relation in ("at least", "at most")]
-    assert [claim.id for claim in bounds if not any(word in claim.reason for word in BOUNDS)] == []
-    for claim in CLAIMS:
-        no_effect = 1 if claim.is_claim and claim.in_ratios else 0
-        assert claim.relation != "about" or not claim.least <= no_effect <= claim.most, claim.id
-
-
 def test_a_claim_needs_as_many_processors_as_its_document_had_for_as_many_workers():
     fewer = [one for one in CLAIMS if one.is_claim and one.processors < (one.published_processors or 1)]
     assert [claim.id for claim in fewer if claim.study != "spawn-apis"] == ["N26"]
@@ -196,23 +184,6 @@ def test_clean_comparisons_on_the_ladder_differ_in_one_switch():
         for (one, *_), (other, *_), *_ in claim.clean:
             if one.study == "ladder":
                 assert len(ladder_source.turned(one.variant, other.variant)) == 1, f"{claim.id}: {one} and {other}"
-
-
-def test_clean_comparisons_of_spawns_run_one_program_or_one_worker():
-    """Both sides are under the same load, which takes out what the published comparison mixes in."""
-    loads = {claim.id: {one.parameter for case in claim.clean for place in case for one in place} for claim in CLAIMS}
-    # What holds of every node of every ring is no matter between two of them.
-    of_all = "a node here stays until its own channel ends: one wake-up more in a ring"
-    for claim in CLAIMS:
-        name, confound = claim.id, (claim.confound or "").removesuffix(of_all)
-        if claim.study != "spawn-apis" or not confound:
-            continue
-        if "await" in confound:
-            assert loads[name] == {"N=200 handles=dropped"}, name
-        elif "over all threads" in confound:
-            assert loads[name] == {"N=200 workers=1"}, name
-        else:
-            assert name == "R18" and not loads[name], "its executor has another way to spawn today"
 
 
 # -- a damaged file is refused -------------------------------------------------------------------------------

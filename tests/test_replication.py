@@ -1,6 +1,5 @@
 """Every verdict can be provoked, follows the data, and is given to every claim."""
 
-import math
 from collections import Counter
 from dataclasses import replace
 
@@ -19,7 +18,7 @@ from async_cost.runs.comparisons import PAIR
 from async_cost.runs.find import load_run, reference_run
 from async_cost.runs.judged import claims_of_today, findings_of_today, recorded, seen_by
 from async_cost.statistics.effects import Operand
-from async_cost.statistics.statement import OUTCOMES, departure, outcome, region, together
+from async_cost.statistics.statement import OUTCOMES, departure, outcome, together
 from async_cost.workflow.definitions import committed_series
 
 CLAIMS = load_claims()
@@ -84,14 +83,6 @@ def test_a_difference_has_a_side_and_is_none_within_one_per_cent_of_what_is_subt
     assert outcome(claim, -0.5, 0.9, base=100) is DOES_NOT_HOLD
     assert outcome(claim, -3, 0.5, base=100) is UNDECIDED
     assert outcome(claim, -3, -0.5, base=100) is DOES_NOT_HOLD
-
-
-def test_the_region_of_a_claim_depends_on_no_measurement():
-    assert region(BY_ID["Z18"]) == (0.75 * 258, 1.25 * 258)
-    assert region(BY_ID["R3"]) == region(BY_ID["R20"]) == (0.75 * 1.5, 1.25 * 1.5)
-    assert region(BY_ID["R6"]) == region(BY_ID["R7"])
-    assert region(BY_ID["Z11"]) == (1, math.inf) and region(BY_ID["Z24"]) == (0, 1)
-    assert region(BY_ID["R8"]) == (0, math.inf)
 
 
 def test_a_claim_on_several_cases_asserts_all_of_them():
@@ -179,7 +170,7 @@ def usual(tmp_path_factory) -> dict[str, tuple]:
     return numbers(weighed(made(tmp_path_factory.mktemp("usual"), ladder=LADDER)))
 
 
-@pytest.mark.parametrize("key", ZERO_COST, ids=" ".join)
+@pytest.mark.parametrize("key", list(ZERO_COST)[::4], ids=" ".join)
 def test_turning_one_effect_changes_exactly_the_claims_that_rest_on_it(tmp_path, usual, key):
     turned = numbers(weighed(made(tmp_path, {key: 1 / ZERO_COST[key]}, ladder=LADDER)))
     changed = {name for name in usual if _told(name, turned) != _told(name, usual)}
@@ -327,11 +318,6 @@ def test_what_may_be_quoted_depends_on_all_claims_and_not_on_the_decided_alone(h
     words = [HOLDS] * hold + [word for word, count in others.items() for _ in range(count)]
     said = advice(made_up_claims(*((None, FASTER, word.value, None) for word in words)))
     assert said.startswith(f"{verb} which is faster") and f"({hold} of {len(words)} hold" in said
-
-
-def test_documents_whose_own_table_speaks_against_them_are_named():
-    against = {"R4", "R11", "R13", "R19", "R20", "N45", "N54", "N55", "N56", "N58", "P4", "C10"}
-    assert {claim.id for claim in CLAIMS if claim.own_figure} == against
 
 
 def test_a_run_tests_the_claims_and_findings_that_are_defined_as_before_it(tmp_path):

@@ -145,7 +145,7 @@ def test_torn_missing_and_copied_sittings_are_refused(tmp_path):
     series = made(tmp_path / "missing", 2)
     shutil.rmtree(series[0])
     error = refused(series[1])
-    assert error.column == "series" and "its first run 'made-up/20260101T000000Z' is not beside it" in error.problem
+    assert error.column == "series" and "its first run 'made-up/20260101T000000Z' is not next to it" in error.problem
     assert error.problem in read_many([series[1]]).aside["reason"].item()
     series = made(tmp_path / "chain", 3)
     change_record(series[2], {"series": f"made-up/{series[1].name}"})

@@ -122,7 +122,7 @@ def _wrong_with_operand(claim: dict, operand: dict) -> Iterator[tuple[str, str]]
 
 
 def _cases(file: Path, claim: dict, operands: Sequence[dict], comparison: Comparison) -> Iterator[Case]:
-    """The cases of one comparison, each with all the places that the operation needs, from one study."""
+    """Collect the cases of one comparison, each with all the places that the operation needs, from one study."""
     wanted = list(range(1, PLACES.get(claim["operation"], 0) + 1))
     cases: dict[int, dict[int, list[dict]]] = {}
     for operand in operands:

@@ -1,6 +1,6 @@
 """Which published claims hold in a run.
 
-A claim is a statement whose author is somebody else (`statistics/statement.py`). The comparison that the document made
+A claim is a statement of another author (`statistics/statement.py`). The comparison that the document made
 and, where it is confounded, the clean one are weighed alike and apart.
 """
 

@@ -78,7 +78,7 @@ def chosen_folders() -> list[Path]:
     """
     named = os.environ.get("ASYNC_COST_COMPARE")
     here = [run] if (run := os.environ.get("ASYNC_COST_RUN")) else []
-    folders = [Path(one) for one in (named.split(os.pathsep) if named else [*here, *map(str, find_runs())])]
+    folders = [Path(name) for name in (named.split(os.pathsep) if named else [*here, *map(str, find_runs())])]
     if os.environ.get("ASYNC_COST_COMMITTED"):
         known = set(judged()["series"])
         folders = [folder for folder in folders if "/".join(folder.parts[-2:]) in known]
@@ -161,15 +161,17 @@ def _without_copies(outcomes: Mapping[Path, Summary | str]) -> tuple[dict[Path, 
     aside = {folder: outcome for folder, outcome in outcomes.items() if isinstance(outcome, str)}
     runs = {folder: outcome for folder, outcome in outcomes.items() if isinstance(outcome, Summary)}
     samples, processors, names = dict[tuple, str](), dict[str, object](), set[str]()
-    for folder, one in sorted(runs.items(), key=lambda item: (str(item[1].run["started"]), str(item[1].run["run"]))):
-        run, processor = str(one.run["run"]), one.run["processor"]
-        mine = {(study["study"], study["rows"], study["elapsed_ns"]): run for study in one.studies}
+    for folder, summary in sorted(
+        runs.items(), key=lambda item: (str(item[1].run["started"]), str(item[1].run["run"]))
+    ):
+        run, processor = str(summary.run["run"]), summary.run["processor"]
+        mine = {(study["study"], study["rows"], study["elapsed_ns"]): run for study in summary.studies}
         original = next((samples[key] for key in mine if key in samples), None)
         if run in names:
             problem = f"another folder holds a run of the same id {quoted(run)}"
         elif original is not None:
             problem = f"holds the same samples as run {original}. {REMEASURE}"
-        elif processors.setdefault(str(one.run["machine"]).removesuffix(NATIVE), processor) != processor:
+        elif processors.setdefault(str(summary.run["machine"]).removesuffix(NATIVE), processor) != processor:
             problem = (
                 "an older run of a machine of this name is from another processor. Give this machine another name, for "
                 "machine.name, run_id and the folder, or measure with ASYNC_COST_MACHINE=<name>"
@@ -184,7 +186,7 @@ def _without_copies(outcomes: Mapping[Path, Summary | str]) -> tuple[dict[Path, 
 
 
 def _named(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with `other`: the baseline's variant, its bench where that is another one than its name, its parameter
+    """Add a column `other`: the baseline's variant, its bench where that is another one than its name, its parameter
     where that differs.
     """
     other, bench, parameter = (pl.col(f"baseline_{name}") for name in ("variant", "bench", "parameter"))
@@ -196,7 +198,7 @@ def _named(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _trust(table: pl.DataFrame) -> dict[str, object]:
-    """Whether a study is trusted in one of its groups, and why it is not in all; no reason if it is."""
+    """Return whether a study is trusted in one of its groups, and why it is not in all of them."""
     groups = table.group_by("group", maintain_order=True).agg(
         pl.col("doubt").sort_by(pl.col("doubt").is_not_null(), maintain_order=True).first()
     )

@@ -1,4 +1,4 @@
-"""What experiments on the measuring have found (`experiments/`), for the pages that quote it."""
+"""Results of experiments on the measuring (`experiments/`), for the pages that quote it."""
 
 import os
 import subprocess

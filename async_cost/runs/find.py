@@ -32,10 +32,10 @@ def announced(run: Run) -> Announced | None:
     profile of which it is the first series since. None where nothing was announced, for a run of some studies or
     variants, and for one that lies elsewhere.
     """
-    file, found = runs_root() / "ANNOUNCED", None
+    file, announcement = runs_root() / "ANNOUNCED", None
     if run.path.resolve().parents[1] != runs_root().resolve():
-        return None  # somebody else's, on a machine of the same name
-    own, series_of = run.info.run_id.rpartition("/")[2], {one.path.name for one in run.sittings}
+        return None  # of another user, on a machine of the same name
+    own, series_of = run.info.run_id.rpartition("/")[2], {sitting.path.name for sitting in run.sittings}
     for number, line in enumerate(file.read_text(encoding="utf-8-sig").splitlines() if file.exists() else [], 1):
         parts = ANNOUNCEMENT.fullmatch(line)
         if not parts:
@@ -47,11 +47,11 @@ def announced(run: Run) -> Announced | None:
         machine, profile, sittings, when, ended, why = parts.groups()
         announces = (machine, profile) == (run.info.machine.name, run.info.profile) and when <= own
         if announces and _may_be_announced(run.path, profile):
-            since = {one.name for one in run.path.parent.glob("[0-9]*Z") if when <= one.name < own} - series_of
-            # A later series is not the announced one: it may be somebody else's, on a machine of the same name.
+            since = {path.name for path in run.path.parent.glob("[0-9]*Z") if when <= path.name < own} - series_of
+            # A later series is not the announced one: it may be of another user, on a machine of the same name.
             later = any(_may_be_announced(run.path.with_name(name), profile) for name in since)
-            found = None if later else Announced(int(sittings), int(ended or sittings), why or "")
-    return found
+            announcement = None if later else Announced(int(sittings), int(ended or sittings), why or "")
+    return announcement
 
 
 def _may_be_announced(folder: Path, profile: str) -> bool:
@@ -66,12 +66,12 @@ def not_as_announced(run: Run) -> str | None:
     """Say why a series is not judged yet, or no longer: if one looks, and then measures until a claim is decided, the
     result is wrong more often than an interval says.
     """
-    found, measured = announced(run), len(run.sittings)
-    if found is None or measured == found.ended_with:
+    announcement, measured = announced(run), len(run.sittings)
+    if announcement is None or measured == announcement.ended_with:
         return None
-    if measured < found.ended_with:
-        return f"{measured} of {found.sittings} announced sittings"
-    return f"{measured} sittings, not {found.ended_with} as announced"
+    if measured < announcement.ended_with:
+        return f"{measured} of {announcement.sittings} announced sittings"
+    return f"{measured} sittings, not {announcement.ended_with} as announced"
 
 
 def find_runs(root: Path | None = None) -> list[Path]:
@@ -100,8 +100,9 @@ def reference_run() -> Run:
     """Return the series of these runs. Raises `DataError` if it has others, or lacks one."""
     ids, file = _referenced(), runs_root() / "REFERENCE"
     run = open_run(runs_root() / ids[0])
-    if [one.info.run_id for one in run.sittings] != ids:
-        problem = f"the series consists of {', '.join(one.info.run_id for one in run.sittings)}"
+    sittings = [sitting.info.run_id for sitting in run.sittings]
+    if sittings != ids:
+        problem = f"the series consists of {', '.join(sittings)}"
         raise DataError(file, problem, "List all of its runs, one per line, the first one first")
     return run
 
@@ -117,7 +118,7 @@ def choose_run(study: str | None = None, instead: str | None = None) -> Run:
     if named := os.environ.get("ASYNC_COST_RUN"):
         run = open_run(repository_root() / named)
         if study is not None:
-            run.study(next((one for one in wanted if one in run.info.studies), study))
+            run.study(next((name for name in wanted if name in run.info.studies), study))
         return run
     for name in wanted:
         for path in find_runs():

@@ -60,7 +60,7 @@ def seen(field: str | None) -> frozenset[str]:
 
 def seen_by(run: "Run", what: str) -> frozenset[str]:
     """Return the definitions of `what`, findings or claims, that each sitting recorded before its first round."""
-    return frozenset.intersection(*(seen(getattr(one.info, what)) for one in run.sittings))
+    return frozenset.intersection(*(seen(getattr(sitting.info, what)) for sitting in run.sittings))
 
 
 @lru_cache(maxsize=1)

@@ -134,8 +134,8 @@ def _check_lines(path: Path, data: bytes) -> None:
         bare, problem = QUOTED_CELL.sub(b"", line), ""
         if b'"' in bare:
             problem = "a quote stands within a cell, or its cell does not end in this line"
-        elif (found := bare.count(b",") + 1) != cells:
-            problem = f"the row has {found} cells, the header {cells}"
+        elif (count := bare.count(b",") + 1) != cells:
+            problem = f"the row has {count} cells, the header {cells}"
         else:
             try:
                 line.decode()

@@ -315,8 +315,8 @@ def _problems(path: Path, info: RunInfo) -> Iterator[Problem]:
     if info.origin != "crate":
         wanted |= {"opt_level": "3", "codegen_units": "1", "incremental": "False"}
     for name, value in wanted.items():
-        if (found := str(getattr(info.codegen, name))) != value:
-            problem = f"measured with {name} = {quoted(found)} instead of {value}, as a debug build"
+        if (recorded_value := str(getattr(info.codegen, name))) != value:
+            problem = f"measured with {name} = {quoted(recorded_value)} instead of {value}, as a debug build"
             remedy = "Set the CARGO_PROFILE_DEV_ variables of the notebook's first cell and measure again"
             yield f"codegen.{name}", problem, remedy
 

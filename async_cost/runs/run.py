@@ -55,7 +55,9 @@ class Run:
     def seconds(self, study: str) -> float | None:
         """Return how long all episodes of `study` took; None if one was interrupted, or there is none."""
         episodes = self.info.studies[study].episodes if study in self.info.studies else ()
-        spans = [words.seconds_between(one.started, one.ended) for one in episodes if one.ended is not None]
+        spans = [
+            words.seconds_between(episode.started, episode.ended) for episode in episodes if episode.ended is not None
+        ]
         return sum(max(0.0, span) for span in spans) if spans and len(spans) == len(episodes) else None
 
     def comparisons(self, study: str) -> pl.DataFrame:
@@ -103,10 +105,10 @@ class Run:
         `counted_requests`; null where a session's length was not noted.
         """
         own = pl.col("value").filter(pl.col("counter").is_in(["burst_jobs", "counted_requests"])).first()
-        found = self.counts(study).group_by(KEY).agg(own=own, session=(pl.col("counter") == "connections").any())
+        counts = self.counts(study).group_by(KEY).agg(own=own, session=(pl.col("counter") == "connections").any())
         of_iteration = pl.when(~pl.col("session")).then(pl.col("units").fill_null(1))
-        found = found.join(self.units(study), on=KEY, how="left")
-        return found.select(*KEY, units=pl.coalesce("own", of_iteration)).sort(KEY)
+        counts = counts.join(self.units(study), on=KEY, how="left")
+        return counts.select(*KEY, units=pl.coalesce("own", of_iteration)).sort(KEY)
 
     def checked(self) -> "Run":
         """Read every table of every study, and return this run. Raises `DataError` if one of them is invalid."""
@@ -206,10 +208,12 @@ def _check_trials(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
 def _check_duration(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
     """Samples take no longer than their episode did, nor a thousandth of it: else the times are in another unit, or in
     another column. run.json counts whole seconds. What departs in some episodes alone is another matter: they were
-    stopped, or somebody set the clock.
+    stopped, or the clock was set.
     """
     sampled = dict(time.group_by("episode").agg(pl.col("elapsed_ns").sum() / 1e9).iter_rows())
-    ended = [(number, one.started, one.ended) for number, one in enumerate(details.episodes) if one.ended]
+    ended = [
+        (number, episode.started, episode.ended) for number, episode in enumerate(details.episodes) if episode.ended
+    ]
     lasted = {number: words.seconds_between(*span) for number, *span in ended if number in sampled}
     if ended and not any((most - 1) / 1000 <= sampled[number] <= most + 1 for number, most in lasted.items()):
         problem = f"all samples together take {sum(sampled.values()):.3g} s, which fits the duration of no episode"
@@ -227,7 +231,7 @@ def _load_metrics(run: Run, study: str, path: Path) -> pl.DataFrame:
     sample = [*KEY, "round", "position", "sample"]
     refuse(path, metrics.join(time, on=sample, how="anti"), "sample", "{metric} of a sample that has no time")
     samples = time.group_by(KEY).agg(pl.len().alias("samples"))
-    found = metrics.group_by(*KEY, "metric").agg(pl.len().alias("found"), pl.col("line").max()).join(samples, on=KEY)
-    problem = "{metric} of '{bench} / {variant} / {parameter}' is there for {found} of its {samples} samples"
-    refuse(path, found.filter(pl.col("found") != pl.col("samples")), "metric", problem)
+    counted = metrics.group_by(*KEY, "metric").agg(pl.len().alias("noted"), pl.col("line").max()).join(samples, on=KEY)
+    problem = "{metric} of '{bench} / {variant} / {parameter}' is there for {noted} of its {samples} samples"
+    refuse(path, counted.filter(pl.col("noted") != pl.col("samples")), "metric", problem)
     return metrics

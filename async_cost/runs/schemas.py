@@ -38,7 +38,7 @@ class SampleRows(KeyRows):
 
     round = dy.UInt32(nullable=False, primary_key=True)
     position = dy.UInt32(nullable=False)
-    sample = dy.UInt32(nullable=False, primary_key=True)  # type: ignore[assignment]  # hides a method that nobody calls
+    sample = dy.UInt32(nullable=False, primary_key=True)  # type: ignore[assignment]  # hides a method that is not called
 
 
 class TimeRows(SampleRows):
@@ -77,7 +77,7 @@ class TrialRows(Rows):
 
 
 class PublishedRows(KeyRows):
-    """`data/published/<study>.csv`: a figure that somebody else reported, in the printed unit."""
+    """`data/published/<study>.csv`: a figure that a document reported, in the printed unit."""
 
     metric = dy.String(nullable=False, primary_key=True, regex=COUNTER)
     unit = dy.String(nullable=False, regex=r"^(ns|us|ms|s|count|mtasks/s)$")

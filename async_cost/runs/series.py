@@ -77,9 +77,9 @@ def folders(folder: Path) -> list[Path]:
     folder = folder.resolve()
     name = _series(folder) or f"{folder.parent.name}/{folder.name}"
     first = folder.parents[1] / name
-    others = sorted(one for one in first.parent.glob("[!.]*") if one != first and _series(one) == name)
-    found = [first, *others] if first.is_dir() else others
-    return found if folder in found else [folder]
+    others = sorted(path for path in first.parent.glob("[!.]*") if path != first and _series(path) == name)
+    series = [first, *others] if first.is_dir() else others
+    return series if folder in series else [folder]
 
 
 def open_run(folder: Path) -> Run:
@@ -90,16 +90,16 @@ def open_run(folder: Path) -> Run:
     this = open_sitting(folder)
     if this.path.resolve().parent.name == ".partial":
         return this
-    named, found = this.info.series, folders(this.path)
-    first, problem = found[0], ""
+    named, series = this.info.series, folders(this.path)
+    first, problem = series[0], ""
     if named is not None and f"{first.parent.name}/{first.name}" != named:
-        problem = f"its first run {quoted(named)} is not beside it"
+        problem = f"its first run {quoted(named)} is not next to it"
     elif named is not None and (further := _series(first)) not in (None, named):
         problem = f"{quoted(named)} is not the first run of a series: it names {quoted(further)}"
     if problem:
-        remedy = "Name the first run of the series, and put it beside the others"
+        remedy = "Name the first run of the series, and put it next to the others"
         raise DataError(this.path / "run.json", problem, remedy, column="series")
-    return this if found == [this.path.resolve()] else joined([open_sitting(one) for one in found])
+    return this if series == [this.path.resolve()] else joined(map(open_sitting, series))
 
 
 def joined(members: Iterable[Run]) -> Run:
@@ -112,7 +112,7 @@ def joined(members: Iterable[Run]) -> Run:
                 problem = f"differs from that of {first.info.run_id}, the first run of its series"
                 remedy = "Sittings measure one program on one machine: move this run out of the series"
                 raise DataError(other.path / "run.json", problem, remedy, column=field)
-    infos = [first.info, *(one.info for one in others)]
+    infos = [first.info, *(other.info for other in others)]
     names = dict.fromkeys(name for info in infos for name in info.studies)
     studies = {name: _study([info.studies[name] for info in infos if name in info.studies]) for name in names}
     info = msgspec.structs.replace(first.info, studies=studies, ended=infos[-1].ended)
@@ -121,24 +121,26 @@ def joined(members: Iterable[Run]) -> Run:
 
 def _facts(info: RunInfo) -> dict[str, object]:
     """What the sittings of a series have in common, and those that measured a study of it, by field of run.json."""
-    of_studies = {f"studies.{name}.{of}": getattr(one, of) for name, one in info.studies.items() for of in DECLARED}
+    of_studies = {
+        f"studies.{name}.{field}": getattr(study, field) for name, study in info.studies.items() for field in DECLARED
+    }
     return {name: attrgetter(name)(info) for name in ALIKE} | of_studies
 
 
 def _study(sittings: list[StudyInfo]) -> StudyInfo:
     """A study over all sittings. What was noted before and after belongs to each of them and is unknown of all."""
     episodes, rounds = [], 0
-    for one in sittings:
-        episodes += [msgspec.structs.replace(each, first_round=each.first_round + rounds) for each in one.episodes]
-        rounds += one.rounds
+    for sitting in sittings:
+        episodes += [msgspec.structs.replace(each, first_round=each.first_round + rounds) for each in sitting.episodes]
+        rounds += sitting.rounds
     noted = ("load_before", "load_after", "steal_before_ms", "steal_after_ms", "throttled_before", "throttled_after")
     return msgspec.structs.replace(
         sittings[0],
         episodes=tuple(episodes),
         rounds=rounds,
-        samples=max(one.samples for one in sittings),
+        samples=max(sitting.samples for sitting in sittings),
         ended=sittings[-1].ended,
-        resumed=sum(one.resumed for one in sittings),
-        failed=tuple({each.key: each for one in sittings for each in one.failed}.values()),
+        resumed=sum(sitting.resumed for sitting in sittings),
+        failed=tuple({each.key: each for sitting in sittings for each in sitting.failed}.values()),
         **dict.fromkeys(noted),
     )
