@@ -228,11 +228,11 @@ def _run_tango(program: Path, seconds: float) -> str:
 
 def _run(command: list[object], **env: str) -> str:
     """Runs a command to its end and returns what it printed. Raises `Unable` with the end of its output if it fails."""
-    command = [str(part) for part in command]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
+    arguments = [str(part) for part in command]
+    done = subprocess.run(arguments, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
     if done.returncode != 0:
         raise Unable(
-            f"{Path(command[0]).name} exited with {done.returncode}: {(done.stderr or done.stdout)[-600:].strip()}"
+            f"{Path(arguments[0]).name} exited with {done.returncode}: {(done.stderr or done.stdout)[-600:].strip()}"
         )
     return done.stdout
 

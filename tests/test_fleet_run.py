@@ -72,7 +72,9 @@ def test_a_job_that_is_killed_at_any_point_measures_nothing_twice_and_leaves_the
     checkout, own = clone / "checkout", tmp_path / "runs" / ".partial" / "node-a"
     checkout.mkdir(parents=True)
     run = "$$ASYNC_COST_RUNS/$$ASYNC_COST_MACHINE/$$(date +%s%N)"
-    made = f'measure:\n\techo "$$PROFILE $$(cat file)" >> {tmp_path}/made\n\trun={run}; mkdir -p $$run; touch $$run/run.json\n'
+    compared = "$$ASYNC_COST_RUNS/../comparisons"
+    made = f'measure:\n\techo "$$PROFILE $$(cat file)" >> {tmp_path}/made\n\tmkdir -p {compared}; touch {compared}/hash.csv\n'
+    made += f"\trun={run}; mkdir -p $$run; touch $$run/run.json\n"
     (clone / "Makefile").write_text(made)
     (clone / "file").write_text("committed")
     for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "a"]):
@@ -80,7 +82,7 @@ def test_a_job_that_is_killed_at_any_point_measures_nothing_twice_and_leaves_the
     (clone / "file").write_text("changed")
     command = [ROOT / "fleet" / "job.sh", clone, toolchain.revision(clone), checkout, own]
     command += ["ASYNC_COST_MACHINE=node-a", "PROFILE=quick"]
-    for deadly in ("git", "make", "mkdir", "ln", "mv"):
+    for deadly in ("git", "make", "mkdir", "cp", "ln", "mv"):
         programs.mkdir()
         (programs / deadly).write_text(f'#!/bin/sh\n{shutil.which(deadly)} "$@"\nkill -9 $PPID\n')
         (programs / deadly).chmod(0o755)
@@ -90,6 +92,7 @@ def test_a_job_that_is_killed_at_any_point_measures_nothing_twice_and_leaves_the
     for _ in range(2):
         subprocess.run(command, check=True)
     assert [path.parent for path in tmp_path.glob("runs/*/*/run.json")] == [(own / "run").resolve()]
+    assert (tmp_path / "comparisons" / "hash.csv").exists(), "what the run compares comes with it"
     assert (tmp_path / "made").read_text() == "quick committed\n" and (clone / "file").read_text() == "changed"
 
 

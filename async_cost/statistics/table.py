@@ -121,7 +121,7 @@ def make(run: Run) -> Comparisons:
     parts = list[tuple[pl.DataFrame, ...]]()
     rows, elapsed_ns = {}, {}
     for study in run.info.studies:
-        alone = run.afresh()  # the samples of one study are let go before those of the next are read
+        alone = run.uncached()  # the samples of one study are let go before those of the next are read
         time = alone.time(study)
         alone.metrics(study)  # a run is used entirely or not at all
         rows[study], elapsed_ns[study] = time.height, time.select(pl.col("elapsed_ns").sum()).item()
@@ -157,7 +157,7 @@ def of_processes(run: Run) -> pl.DataFrame:
     """
     parts = []
     for study in run.info.studies:
-        declared, rounds, *_ = _paired(run.afresh(), study, 0)
+        declared, rounds, *_ = _paired(run.uncached(), study, 0)
         rounds = apart(rounds.rename(PLACES), FACTORS, BY)
         medians = pl.col("log_ratio", "apart", "speed").median()
         lever = (pl.col("value") / pl.col("spread")).first()
