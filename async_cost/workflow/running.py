@@ -22,14 +22,7 @@ QUIET_SECONDS = 10
 
 
 def run_steps(title: str, steps: Sequence[Step], root: Path) -> None:
-    """Run `steps`, each after those that it needs. Raise StepFailed for the first that fails, and stop the other;
-    ValueError, before any runs, for one that needs what is no step before it.
-    """
-    for number, named in enumerate(steps):
-        if unknown := set(named.needs or ()) - {earlier.name for earlier in steps[:number]}:
-            raise ValueError(
-                f"the step {named.name!r} needs {sorted(unknown)}: name steps that come before it in the list"
-            )
+    """Run `steps`, each after those that it needs. Raise StepFailed for the first that fails, and stop the other."""
     logs = root / ".tools" / "log"
     logs.mkdir(parents=True, exist_ok=True)
     display, stop = _Display(), Event()
@@ -112,21 +105,17 @@ class _Running:
         return time.monotonic() - self.start
 
     def left(self) -> float:
-        """Seconds for the rest: as the step reports, else as expected, more and more extrapolated from progress."""
+        """Seconds for the rest: as the step reports, else extrapolated from its progress, else as expected."""
         elapsed = self.elapsed()
-        if self.reported is not None:
+        if self.reported:
             return max(self.reported[1] - (elapsed - self.reported[0]), 0)
-        expected = max(self.step.expected_s - elapsed, 0.1 * elapsed)
-        if not self.fraction:
-            return expected
-        extrapolated = elapsed * (1 - self.fraction) / self.fraction
-        return self.fraction * extrapolated + (1 - self.fraction) * expected
+        if self.fraction:
+            return elapsed * (1 - self.fraction) / self.fraction
+        return max(self.step.expected_s - elapsed, 0.1 * elapsed)
 
     def bar(self, width: int) -> str:
         """The step and how much of it is done."""
-        done = self.fraction
-        if done is None:
-            done = self.elapsed() / (self.elapsed() + self.left() + 0.001)
+        done = self.fraction or self.elapsed() / (self.elapsed() + self.left() + 0.001)
         return f"{self.head} [{'#' * round(width * done):-<{width}}] {done:4.0%}"
 
 
