@@ -53,13 +53,13 @@ def test_programs_get_the_variables_that_are_listed_and_what_else_would_matter_i
     kept, dropped = (dict.fromkeys(names.split(), "theirs") for names in (KEPT, DROPPED))
     monkeypatch.setattr(os, "environ", kept | dropped | {"PATH": "/bin"})
     monkeypatch.setattr(environment, "TOOLS", tmp_path)
-    environment.settle()
+    environment.prepare()
     assert os.environ == kept | environment.OURS | {"PATH": f"{VENV / 'bin'}{os.pathsep}/bin"}
     (told,) = capsys.readouterr().err.splitlines()
     matter = sorted(name for name in dropped if not name.startswith(tuple(NOT_TOLD)))
     assert told == f"Not passed on, so that builds and numbers are those of others: {', '.join(matter)}"
     assert (tmp_path / "log" / "environment.log").read_text() == f"{told}\n"
-    environment.settle()
+    environment.prepare()
     assert not capsys.readouterr().err, "once"
 
 
@@ -153,7 +153,7 @@ def test_foreign_packages_settings_and_encodings_do_not_get_in(tmp_path):
     "theirs", [{"PYTHONIOENCODING": "iso8859-2"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}]
 )
 def test_a_terminal_with_few_characters_shows_progress(theirs):
-    code = "from async_cost.workflow import environment; environment.settle(); print('1/2 \\u00b7 half')"
+    code = "from async_cost.workflow import environment; environment.prepare(); print('1/2 \\u00b7 half')"
     done = ran(sys.executable, "-c", code, **theirs)
     assert done.returncode == 0 and " half" in done.stdout, done.stderr
 

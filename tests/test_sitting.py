@@ -134,7 +134,7 @@ def test_a_sitting_on_another_machine_is_refused_before_its_first_episode(first,
     plan.partial.mkdir(parents=True)
     document = changed(json.loads(first.read_text()), {"machine.cpu": "another", "studies.new": {}})
     (plan.partial / "run.json").write_text(json.dumps(document))
-    with pytest.raises(StepFailed, match="differ in studies, machine.cpu"):
+    with pytest.raises(StepFailed, match=r"differ in studies, machine\.cpu"):
         plan._measure(Progress(lambda seen: None, tmp_path / "log", tmp_path))
 
 

@@ -25,7 +25,7 @@ from async_cost.workflow import commands, environment, plan, publishing, toolcha
 from async_cost.workflow.commands import chosen_studies
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.plan import Plan, measured_files
-from async_cost.workflow.publishing import rooms_of
+from async_cost.workflow.publishing import analyses_of
 from async_cost.workflow.steps import Progress, StepFailed
 from async_cost.workflow.studies import ALONE_S, MEASURED, analysed, analysis, measuring
 from async_cost.workflow.toolchain import ROOT
@@ -45,7 +45,7 @@ def test_every_analysis_has_its_place_and_its_question_and_reads_studies_that_ar
 def test_a_room_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monkeypatch, study, rooms):
     monkeypatch.setattr(publishing, "analysed", lambda: {"one": ("a",), "either": ("a", "b"), "always": ()})
     info = read_run_info(make_run(tmp_path, {}, rounds=2) / "run.json")
-    assert rooms_of(replace(info, studies={study: info.studies["zero-cost"]})) == rooms
+    assert analyses_of(replace(info, studies={study: info.studies["zero-cost"]})) == rooms
 
 
 @pytest.mark.parametrize("room", [room for room, needed in analysed().items() if needed])

@@ -27,7 +27,7 @@ if __name__ == "__main__":
         sys.exit(refusal())
     from async_cost.workflow import environment
 
-    environment.settle()
+    environment.prepare()
     from async_cost.workflow.commands import main
 
     sys.exit(main())

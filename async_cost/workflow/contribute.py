@@ -61,8 +61,8 @@ def objections(run: Run) -> Iterator[str]:
 def _personal(run: Run) -> Iterator[str]:
     """Whatever names a folder, a user or a host. Tables hold words of the study and numbers, run.json the rest."""
     text = (run.path / "run.json").read_text(encoding="utf-8")
-    for found in sorted(set(FOLDER.findall(text))):
-        yield f"run.json names the folder {found!r}; blank it out"
+    for folder in sorted(set(FOLDER.findall(text))):
+        yield f"run.json names the folder {folder!r}; blank it out"
     machine = json.dumps(json.loads(text)["machine"])
     for name in sorted(_names() - COMMON_NAMES):
         if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", machine):
@@ -93,11 +93,11 @@ def contribute(folder: Path) -> Run:
     changed nothing.
     """
     run = load_run(folder)
-    for one in run.sittings:
-        check_clock(one.path / "run.json", one.info)
-    if against := [f"  - {text}" for one in run.sittings for text in objections(one)]:
+    for sitting in run.sittings:
+        check_clock(sitting.path / "run.json", sitting.info)
+    if against := [f"  - {text}" for sitting in run.sittings for text in objections(sitting)]:
         raise DataError(folder, "\n".join(["this run cannot be contributed:", *against]), "")
-    for table in (table for one in run.sittings for table in sorted(one.path.glob("*.csv"))):
+    for table in (table for sitting in run.sittings for table in sorted(sitting.path.glob("*.csv"))):
         write_whole(table.with_name(f"{table.name}.gz"), packed_bytes(table))
         table.unlink()
     return load_run(folder)  # as every reader will find it
@@ -110,10 +110,10 @@ def main() -> None:
         sys.exit(str(error).rstrip(". \n"))
     machine = run.info.run_id.split("/")[0]
     print(f"The run is checked and packed. To offer it:\n\n  git switch -c run-{machine}")
-    texts = ((one.path / "run.json").read_text(encoding="utf-8") for one in run.sittings)
-    hashes = {digest for text in texts for digest in re.findall(r'"comparisons": "(\w+)"', text)}
-    folders = [one.path for one in run.sittings]
-    print(f"  git add {' '.join(map(shown, (*folders, *(file_of(run.path, digest) for digest in sorted(hashes)))))}")
+    folders = [sitting.path for sitting in run.sittings]
+    texts = [(folder / "run.json").read_text(encoding="utf-8") for folder in folders]
+    hashes = sorted({digest for text in texts for digest in re.findall(r'"comparisons": "(\w+)"', text)})
+    print(f"  git add {' '.join(map(shown, [*folders, *(file_of(run.path, digest) for digest in hashes)]))}")
     print("  make findings  # what it says of our findings and of claims")
     print(f"  git add data/judged.csv\n  git commit -m 'data: a run on {machine}'\n")
     print("Then push the branch and open a pull request; CONTRIBUTING.md says what a reviewer looks at.")

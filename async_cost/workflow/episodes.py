@@ -35,8 +35,8 @@ class Start:
 
     @classmethod
     def read(cls, partial: Path, study: str) -> Start | None:
-        """What `study` wrote into the partial run and `seal` has sealed; None without, or if its program is gone or has
-        changed since.
+        """What `study` wrote into the partial run and `record_program` completed; None without, or if its program has
+        changed since or is gone.
         """
         try:
             start = json.loads(start_file(partial, study).read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ class Start:
         """
         program = self.library or Path(self.command[0])
         everything = {**env, "ASYNC_COST_EPISODE": str(until), "ASYNC_COST_PADDING": "x" * random.randrange(4096)}
-        with layouts.drawn(program, layout) as drawn:
+        with layouts.relinked(program, layout) as drawn:
             command, typed = (str(drawn or program), *self.command[1:]), ""
             if self.library:
                 # A kernel's program runs cells when it has this variable.
@@ -75,7 +75,7 @@ def start_file(partial: Path, study: str) -> Path:
     return partial / f"{study}.episode.json"
 
 
-def seal(partial: Path, study: str) -> None:
+def record_program(partial: Path, study: str) -> None:
     """Record what `study` is measured with, since another build would have the same path; keep what links it again."""
     file = start_file(partial, study)
     start = json.loads(file.read_text(encoding="utf-8"))
@@ -83,12 +83,12 @@ def seal(partial: Path, study: str) -> None:
     if start["library"]:
         measured = Path(start["library"]["path"])
         linked = measured.parent / "deps" / "libctx.so"  # cargo's name for the kernel's last cell
-    layouts.keep(measured, linked)
+    layouts.store(measured, linked)
     write_json(file, start | {"sha256": _digest(start)})
 
 
-def is_sealed(partial: Path, study: str) -> bool:
-    """Whether `study` can still be measured with what was sealed."""
+def is_ready(partial: Path, study: str) -> bool:
+    """Whether `study` can still be measured with that program."""
     return Start.read(partial, study) is not None
 
 

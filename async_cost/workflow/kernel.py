@@ -18,11 +18,11 @@ from async_cost.workflow import layouts
 from async_cost.workflow.toolchain import KERNEL_BUILDS
 
 
-def claim(room: str, builds: Path = KERNEL_BUILDS) -> tuple[Path, int]:
-    """The first free folder `<builds>/<room>/<number>` and the descriptor whose lock reserves it."""
+def claim(name: str, builds: Path = KERNEL_BUILDS) -> tuple[Path, int]:
+    """The first free folder `<builds>/<name>/<number>` and the descriptor whose lock reserves it."""
     numbers = itertools.count()
     while True:
-        folder = builds / room / str(next(numbers))
+        folder = builds / name / str(next(numbers))
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
         try:

@@ -119,7 +119,7 @@ class Plan:
         return self.partial / f"{study}.counted"
 
     def _prepared(self, *studies: str) -> bool:
-        return all(episodes.is_sealed(self.partial, study) for study in studies or self.studies)
+        return all(episodes.is_ready(self.partial, study) for study in studies or self.studies)
 
     def _seconds(self) -> dict[str, float]:
         return {study: MEASURED[study].seconds(self.profile) * self.times for study in self.studies}
@@ -147,7 +147,9 @@ class Plan:
 
     def _build(self, progress: Progress) -> None:
         """Compile and prove the programs that measure."""
-        self._bench("measure", PREPARE, self._prepared, lambda study: episodes.seal(self.partial, study), progress)
+        self._bench(
+            "measure", PREPARE, self._prepared, lambda study: episodes.record_program(self.partial, study), progress
+        )
 
     def _bench(
         self,
@@ -170,11 +172,11 @@ class Plan:
             for study in studies:
                 then(study)
 
-    def _compile(self, room: Path) -> Step:
-        """Compile and prove the cells that measure the studies of a room, one notebook after the other: they share what
-        a kernel has compiled.
+    def _compile(self, folder: Path) -> Step:
+        """Compile and prove the cells that measure the studies of a folder, one notebook after the other: they share
+        what a kernel has compiled.
         """
-        studies = [study for study in self.studies if measuring(study).parent == room]
+        studies = [study for study in self.studies if measuring(study).parent == folder]
 
         def run(progress: Progress) -> None:
             self.partial.mkdir(parents=True, exist_ok=True)
@@ -183,9 +185,9 @@ class Plan:
                     command: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.execute", measuring(study)]
                     command += [self.partial / f"{study}.measure.ipynb"]
                     progress.part(study, number, len(studies)).command(command, {**self._env(), **PREPARE})
-                    episodes.seal(self.partial, study)
+                    episodes.record_program(self.partial, study)
 
-        name, needs = f"compile the cells of {room.name}", [PACKAGES, EVCXR_STEP, CRATES]
+        name, needs = f"compile the cells of {folder.name}", [PACKAGES, EVCXR_STEP, CRATES]
         return Step(name, run, 90 * len(studies), lambda: self._prepared(*studies), needs)
 
     def _measure(self, progress: Progress) -> None:

@@ -32,40 +32,40 @@ def publish_run(run: Path) -> list[Path]:
     """
     reports = reports_root()
     report = reports / run.parent.name / run.name
-    rooms = rooms_of(read_run_info(run / "run.json"))
-    absent = [analysis(room) for room in analysed() if room not in rooms]
+    names = analyses_of(read_run_info(run / "run.json"))
+    absent = [analysis(name) for name in analysed() if name not in names]
     sources = {study: measuring(study) for study in MEASURED}
 
     def page_of(executed: Path) -> notebook.Page:
         page = notebook.page_of(executed)
-        if page.study == rooms[0]:
+        if page.study == names[0]:
             publish(run, [page], report, not_measured=absent, sources=sources)
             print(f"{READABLE}{report / page.href}", flush=True)
         return page
 
-    pages = execute(rooms, report / ".notebooks", {"ASYNC_COST_RUN": str(run)}, page_of)
+    pages = execute(names, report / ".notebooks", {"ASYNC_COST_RUN": str(run)}, page_of)
     return publish(run, pages, report, not_measured=absent, sources=sources, reports=reports)
 
 
-def rooms_of(info: RunInfo) -> list[str]:
+def analyses_of(info: RunInfo) -> list[str]:
     """The analyses that have something to say about a run: those that need no study, or one that it holds. Other
     machines are compared with what is evidence alone.
     """
-    rooms = [room for room, needed in analysed().items() if not needed or any(one in info.studies for one in needed)]
-    return [room for room in rooms if room != OTHERS or info.profile not in NOT_EVIDENCE]
+    names = [name for name, needed in analysed().items() if not needed or any(one in info.studies for one in needed)]
+    return [name for name in names if name != OTHERS or info.profile not in NOT_EVIDENCE]
 
 
-def execute(rooms: Sequence[str], folder: Path, env: Mapping[str, str], then: Callable[[Path], Made]) -> list[Made]:
-    """Execute the analyses of `rooms` into `folder`; returns what `then` makes of the notebooks, in that order."""
+def execute(names: Sequence[str], folder: Path, env: Mapping[str, str], then: Callable[[Path], Made]) -> list[Made]:
+    """Execute the analyses of `names` into `folder`; returns what `then` makes of the notebooks, in that order."""
     folder.mkdir(parents=True, exist_ok=True)
     environ = {**os.environ, **env, "ASYNC_COST_ANALYSES": str(folder.resolve())}
-    ordered = sorted(rooms, key=lambda room: (room != rooms[0], room != LONGEST))
+    ordered = sorted(names, key=lambda name: (name != names[0], name != LONGEST))
     made = dict[str, Made]()
     # What sets machines side by side judges the findings that the others have stated.
-    for part in ([room for room in ordered if room != OTHERS], [room for room in ordered if room == OTHERS]):
-        executed = [folder / f"{room}.ipynb" for room in part]
+    for part in ([name for name in ordered if name != OTHERS], [name for name in ordered if name == OTHERS]):
+        executed = [folder / f"{name}.ipynb" for name in part]
         made |= zip(part, analyses.execute([*map(analysis, part)], executed, environ, then), strict=True)
-    return [made[room] for room in rooms]
+    return [made[name] for name in names]
 
 
 def main() -> None:
