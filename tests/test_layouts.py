@@ -57,9 +57,3 @@ def test_what_the_linker_did_not_keep_is_not_linked_again(program, tmp_path):
     layouts.store(other, other)
     with layouts.relinked(other, 7) as file:
         assert file is None
-
-
-def test_the_linker_is_told_to_cargo_for_this_machine():
-    ((name, value),) = layouts.environment().items()
-    assert name.startswith("CARGO_TARGET_") and name.endswith("_LINKER") and name.isupper()
-    assert value == str(layouts.LINKER)

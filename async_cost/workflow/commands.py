@@ -161,10 +161,6 @@ def contribute(arguments: argparse.Namespace) -> int:
 
 
 def fleet(arguments: argparse.Namespace) -> int:
-    if not arguments.config.is_file():
-        raise StepFailed(
-            f"{arguments.config} is no file: name a configuration, as in make fleet CONFIG=fleet/config.toml"
-        )
     if shutil.which("sbatch") is None:
         raise StepFailed("there is no sbatch here: run this where jobs can be submitted to Slurm")
     with one_at_a_time():

@@ -24,7 +24,8 @@ from async_cost.workflow.steps import CommandFailed, Progress, Seen, StepFailed
 class Start:
     """How a process of a study is started: program with arguments, standard input, and the library that belongs to it.
 
-    `until` are the rounds at which episodes end, `done_status` is the exit status of a process that has measured one.
+    `until` are the rounds at which episodes end; `done_status` and `refused_status` the exit statuses of a process that
+    has measured its episode and of one that would be refused again.
     """
 
     command: tuple[str, ...]
@@ -32,6 +33,7 @@ class Start:
     entry: str
     until: tuple[int, ...]
     done_status: int
+    refused_status: int
 
     @classmethod
     def read(cls, partial: Path, study: str) -> Start | None:
@@ -47,27 +49,31 @@ class Start:
         library = start["library"] or {"path": None, "entry": ""}
         path = library["path"] and Path(library["path"])
         command = (start["program"], *start["arguments"])
-        return cls(command, path, library["entry"], tuple(start["until"]), start["done_status"])
+        statuses = start["done_status"], start["refused_status"]
+        return cls(command, path, library["entry"], tuple(start["until"]), *statuses)
 
     def run(self, study: str, until: int, env: Mapping[str, str], progress: Progress, layout: int) -> None:
         """Measure `study` up to the round `until`, linked in the order that `layout` draws where that can be. Raises
-        StepFailed.
+        StepFailed if a process is refused, or if two processes die.
         """
         program = self.library or Path(self.command[0])
-        everything = {**env, "ASYNC_COST_EPISODE": str(until), "ASYNC_COST_PADDING": "x" * random.randrange(4096)}
-        with layouts.relinked(program, layout) as drawn:
-            command, typed = (str(drawn or program), *self.command[1:]), ""
-            if self.library:
-                # A kernel's program runs cells when it has this variable.
-                everything["EVCXR_IS_RUNTIME"] = "1"
-                command, typed = self.command, f"LOAD_AND_RUN {drawn or program} {self.entry}\n"
-            try:
-                progress.command(command, everything, typed=typed, status=self.done_status)
-            except CommandFailed as error:
-                if error.status != 0:
-                    raise
-                problem = "its cell panicked (see below), or uses variables of other cells; make it stand alone"
-                raise StepFailed(f"an episode of {study} was not measured: {problem}\n{error}") from error
+        for attempt in (1, 2):
+            everything = {**env, "ASYNC_COST_EPISODE": str(until), "ASYNC_COST_PADDING": "x" * random.randrange(4096)}
+            with layouts.relinked(program, layout) as drawn:
+                command, typed = (str(drawn or program), *self.command[1:]), ""
+                if self.library:
+                    # A kernel's program runs cells when it has this variable.
+                    everything["EVCXR_IS_RUNTIME"] = "1"
+                    command, typed = self.command, f"LOAD_AND_RUN {drawn or program} {self.entry}\n"
+                try:
+                    progress.command(command, everything, typed=typed, status=self.done_status)
+                    return
+                except CommandFailed as error:
+                    if error.status == 0:
+                        problem = "its cell panicked (see below), or uses variables of other cells; make it stand alone"
+                        raise StepFailed(f"an episode of {study} was not measured: {problem}\n{error}") from error
+                    if error.status == self.refused_status or attempt == 2:
+                        raise
 
 
 def start_file(partial: Path, study: str) -> Path:
