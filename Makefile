@@ -50,7 +50,9 @@ measure:
 	@$(WORKFLOW) measure $${RUN:+--run "$$RUN"} $(PROFILED) $(CHOSEN)
 
 contribute:
-	@$(WORKFLOW) contribute "$${RUN:?make contribute needs a run: make contribute RUN=data/runs/...}"
+	@: "$${RUN:?make contribute needs a run: make contribute RUN=data/runs/...}"
+	@$(WORKFLOW) setup --native
+	$(TOOL) python -m async_cost.workflow.contribute "$$RUN"
 
 fleet:
 	@$(WORKFLOW) fleet "$${CONFIG:-fleet/config.toml}"
@@ -67,8 +69,11 @@ sample: packages
 experiments: setup
 	$(TOOL) python -m experiments
 
-lab:
-	@$(WORKFLOW) lab
+# The extensions of JupyterLab are configured by its packages.
+lab: setup
+	$(TOOL) env -u JUPYTER_NO_CONFIG python -m jupyterlab --ServerApp.root_dir=. --LabApp.news_url=None \
+		--LabApp.default_url=/lab/tree/notebooks/start-here.ipynb \
+		--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate $$LAB_OPTIONS
 
 setup:
 	@$(WORKFLOW) setup

@@ -13,9 +13,7 @@ from made_up_runs import OFF, ON, change_record, make_run
 from async_cost.errors import DataError
 from async_cost.runs.find import load_run
 from async_cost.statistics.measured import Measured
-from async_cost.workflow import commands as workflow
 from async_cost.workflow import contribute as contribute_module
-from async_cost.workflow import preflight, toolchain
 from async_cost.workflow.contribute import COMMON_NAMES, contribute, packed_size
 
 QUIET = {"rounds": 60, "noise": 0.005}
@@ -116,15 +114,13 @@ def test_the_name_of_a_machine_with_another_processor_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("good", [True, False], ids=["good", "quick"])
-def test_the_command_says_by_its_exit_whether_a_run_is_packed(tmp_path, monkeypatch, capfd, good):
-    run = make_run(tmp_path / "runs", machine="alpha", profile="standard" if good else "quick", **QUIET)
-    monkeypatch.setattr(toolchain, "steps", lambda native: [])
-    monkeypatch.setattr(preflight, "obstacles", lambda *about: [])
-    monkeypatch.setattr(toolchain, "TOOLS", tmp_path / "tools")
-    monkeypatch.setattr(workflow, "PYTHON", sys.executable)
-    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setattr(sys, "argv", ["workflow", "contribute", str(run)])
-    assert workflow.main() == (0 if good else 1)
-    said = capfd.readouterr()
-    assert "git add" in said.out if good else "the profile is quick" in said.err
+def test_the_command_says_by_its_exit_whether_a_run_is_packed(tmp_path, monkeypatch, capsys, good):
+    run = make_run(tmp_path, machine="alpha", profile="standard" if good else "quick", **QUIET)
+    monkeypatch.setattr(sys, "argv", ["contribute", str(run)])
+    if good:
+        contribute_module.main()
+        assert "git add" in capsys.readouterr().out
+    else:
+        with pytest.raises(SystemExit, match="the profile is quick"):
+            contribute_module.main()
     assert (run / "zero-cost.time.csv.gz").exists() == good

@@ -1,4 +1,4 @@
-"""The commands behind the Makefile: `report`, `measure`, `contribute`, `fleet`, `lab`.
+"""The commands behind the Makefile: `report`, `measure`, `fleet`.
 
     python3 -m async_cost.workflow report --profile standard
     python3 -m async_cost.workflow report --run data/runs/<machine>/<utc-time>
@@ -14,7 +14,6 @@ import fcntl
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,11 +48,8 @@ def main() -> int:
         )
         command.add_argument("--only", help="only these variants of the one study, separated by semicolons")
         command.add_argument("--run", type=Path, help=of_run)
-    command = commands.add_parser("contribute", help="check a run, pack it, and say how to offer it")
-    command.add_argument("run", type=Path, help="folder of the run")
     command = commands.add_parser("fleet", help="measure many machines by Slurm, and make one site of them")
     command.add_argument("config", type=Path, help="which machines, such as fleet/config.toml")
-    commands.add_parser("lab", help="open JupyterLab with both kernels")
     command = commands.add_parser("tool", help="start a program in the environment of these commands")
     command.add_argument("words", nargs=argparse.REMAINDER, help="the program and its arguments")
     arguments = parser.parse_args()
@@ -84,7 +80,7 @@ def start(arguments: argparse.Namespace) -> int:
         arguments.profile, arguments.series = arguments.profile or "standard", None
         if arguments.command == "measure" and arguments.run:
             vars(arguments).update(sitting.repeated(existing_run(arguments.run)))
-    renders = arguments.command == "contribute" or (arguments.command == "report" and arguments.run)
+    renders = arguments.command == "report" and arguments.run
     if missing := [] if renders else list(preflight.obstacles()):
         print("Before this can start, it needs:", *missing, sep="\n  - ", file=sys.stderr)
         return 2
@@ -153,31 +149,12 @@ def report(arguments: argparse.Namespace) -> int:
     return render(existing_run(arguments.run)) if arguments.run else measure(arguments)
 
 
-@one_at_a_time()
-def contribute(arguments: argparse.Namespace) -> int:
-    run = existing_run(arguments.run)
-    run_steps("make contribute", toolchain.steps(native=True), ROOT)
-    return subprocess.run([PYTHON, "-m", "async_cost.workflow.contribute", run], cwd=ROOT).returncode
-
-
 def fleet(arguments: argparse.Namespace) -> int:
     if shutil.which("sbatch") is None:
         raise StepFailed("there is no sbatch here: run this where jobs can be submitted to Slurm")
     with one_at_a_time():
         run_steps("make fleet", toolchain.steps(native=True), ROOT)
     return run_fleet(arguments.config)
-
-
-def lab(arguments: argparse.Namespace) -> int:
-    setup(argparse.Namespace(native=False))
-    del os.environ["JUPYTER_NO_CONFIG"]  # the extensions of JupyterLab are configured by its packages
-    options = ["--ServerApp.root_dir=.", "--LabApp.default_url=/lab/tree/notebooks/start-here.ipynb"]
-    options += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
-    options += os.environ.get("LAB_OPTIONS", "").split()
-    try:
-        return subprocess.run([PYTHON, "-m", "jupyterlab", *options], cwd=ROOT).returncode
-    except KeyboardInterrupt:  # the usual way to leave JupyterLab
-        return 0
 
 
 def tool(words: list[str]) -> int:
