@@ -150,7 +150,7 @@ def _layout(record: dict[str, Any], sizes: Sizes, scratch: Path) -> Iterator[pl.
     for number in range(sizes.passes):
         print(f"  pass {number + 1} of {sizes.passes}")
         for order in range(sizes.layouts):
-            with layouts.drawn(program, order) if order else nullcontext(program) as drawn:
+            with layouts.relinked(program, order) if order else nullcontext(program) as drawn:
                 if drawn is None:
                     raise Unable("no linker here puts functions in another order")
                 command = [drawn, "interleaved", sizes.layout_rounds]
@@ -199,7 +199,7 @@ def _build(target: Path) -> Path:
     printed = _run([*cargo.split()], **CARGO_ENV, **layouts.environment())
     shutil.copyfile(program := _program(printed), target)
     target.chmod(0o755)
-    layouts.keep(target, program)
+    layouts.store(target, program)
     return target
 
 

@@ -35,7 +35,7 @@ from async_cost.statistics.effects import Effect
 from async_cost.statistics.statement import Outcome, counts_for_nothing, region
 from async_cost.workflow import analyses
 from async_cost.workflow.definitions import FILES, tables
-from async_cost.workflow.publishing import execute, rooms_of
+from async_cost.workflow.publishing import analyses_of, execute
 from async_cost.workflow.sample import FOLDER, made
 from async_cost.workflow.studies import analysed, analysis
 
@@ -78,7 +78,7 @@ def judge(run) -> Judge:
 def executed(run, tmp_path_factory) -> dict[str, Path]:
     """All analyses of the reference run, by room."""
     folder = tmp_path_factory.mktemp("executed")
-    rooms = rooms_of(run.info)
+    rooms = analyses_of(run.info)
     return dict(zip(rooms, execute(rooms, folder, {"ASYNC_COST_RUN": str(run.path.resolve())}, Path), strict=True))
 
 
@@ -263,7 +263,7 @@ def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, execute
 
 def test_every_analysis_has_something_to_say_about_the_reference(run):
     new = {room for room in analysed() if room in set(definitions().drop_nulls("since")["page"])}
-    assert set(analysed()) - new <= set(rooms_of(run.info))
+    assert set(analysed()) - new <= set(analyses_of(run.info))
 
 
 @pytest.fixture(scope="module")

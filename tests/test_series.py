@@ -89,15 +89,16 @@ def test_one_sitting_takes_the_hours_of_the_reference_on_its_machine_and_on_no_o
         assert one > other, name
 
 
-def test_a_series_is_one_run_among_many_and_is_contributed_whole(three, tmp_path):
+def test_a_series_is_one_run_among_many_and_is_contributed_whole(three, tmp_path, monkeypatch):
     root = tmp_path / "runs"
     shutil.copytree(three[0].parents[1], root)
     make_run(root, machine="other", **HOW)
     found = read_many(find_runs(root))
     ids = [f"{name}/20260101T000000Z" for name in ("made-up", "other")]
     assert found.aside.is_empty() and sorted(found.runs["run"]) == ids
-    said = contribute(root / "made-up" / three[1].name, root)
-    assert "72 rounds in 18 processes" in said and len(list(root.glob("made-up/*/*.time.csv.gz"))) == 3
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(root))
+    assert len(contribute(root / "made-up" / three[1].name).sittings) == 3
+    assert len(list(root.glob("made-up/*/*.time.csv.gz"))) == 3
 
 
 def test_conditions_and_remarks_are_told_of_each_sitting(tmp_path):
