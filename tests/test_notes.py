@@ -90,7 +90,7 @@ def test_a_note_says_baseline_unit_rounds_cell_rows_and_command(run, rows):
     notes = Notes(load_run(run), {"zero-cost": measuring("zero-cost")})
     (note,) = notes.of([address(row), "0" * 12, address(row)])
     assert "nonbox" in note["names"] and "<code>manual</code>" in note["baseline"]
-    assert "more a request" in note["numbers"] and len(note["dots"]) == row["episodes"] > 3
+    assert "more a request" in note["numbers"]
     assert note["command"] == 'make report STUDIES=zero-cost ONLY="nonbox; manual"'
     assert note["rows"] == "data/zero-cost.time.csv"
     cell = int(dict(note["cells"])["nonbox"].split("#cell-")[1])

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
 from async_cost.files import write_whole
-from async_cost.report import charts, provenance
+from async_cost.report import charts, markup, provenance
 from async_cost.words import NOTE
 
 TEMPLATE = Path(__file__).parent / "template" / "async-cost"
@@ -46,7 +46,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         finalize=provenance.shown,
     )
-    environment.filters |= {"moment": provenance.moment, "elsewhere": elsewhere}
+    environment.filters |= {"moment": provenance.moment, "elsewhere": elsewhere, "inline": markup.inline}
     return environment
 
 
@@ -62,7 +62,7 @@ def _css() -> Markup:
     # Of the styles at hand, the one all of whose colours stand out from the page's tint as WCAG asks, 4.5 to 1.
     light = HtmlFormatter(style="xcode").get_style_defs(".highlight")
     dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
-    recoloured = charts.dark_css("figure:is(.chart, .picture)")
+    recoloured = charts.dark_css("figure.chart")
     return Markup(
         f"{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n{recoloured}\n}}\n{script('page.css')}"
     )

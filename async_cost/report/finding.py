@@ -9,7 +9,7 @@ numbers. A quick run shows labels and numbers.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import chain
 
@@ -30,6 +30,8 @@ from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.run import Run
 from async_cost.statistics.statement import Outcome, Weighed, together
 
+#: What data/judged.csv says by a series of each slot of a finding, by its name.
+Rows = Mapping[str, dict | None]
 #: Under which name the metadata of an output holds what is said of its finding.
 SAID = "said"
 FITTED, NOTHING_TO_SAY = "fitted", words.NOTHING
@@ -49,8 +51,8 @@ MEANS = {
 SIGNS = ("✓", FITTED, "≠", "≈", "?")
 #: Those of what is not as it was expected to be.
 OPEN = ("≠", "≈", "?")
-#: An interval around no effect that ends within this part of it is called nothing measurable.
-NEGLIGIBLE = 0.05
+#: What an interval around no effect is called that ends within this part of it.
+NOTHING_MEASURABLE, NEGLIGIBLE = "nothing measurable", 0.05
 #: Before a part of a label that follows another one.
 FURTHER = "… "
 #: Half an interval, as a part of the effect, up to which a number is of use although it crosses a border.
@@ -106,49 +108,53 @@ class Said(msgspec.Struct, frozen=True):
 
 
 def said(found: Found, run: Run) -> Said:
-    """What a page of `run` says of a finding with slots."""
+    """Return what a page of `run` says of a finding."""
     one, rough = found.finding, run.info.profile in NOT_EVIDENCE
-    forms = forms_of(one)
+    forms, known = forms_of(one), _committed(one)
+    others = {machine.name: known[machine.name] for machine in apart_from(run)}
     lacking = {filled.slot.name for filled in found.slots if not filled.measured}
     mark = "" if rough else _mark(found, lacking)
-    asserted = mark in ("✓", FITTED) or (mark == "·" and _is_shown(found, lacking))
+    # A sentence of which nothing is judged here may be said, too.
+    shown = found.outcome is None and not lacking and not found.doubted and _signs_are_right(found)
+    asserted = mark in ("✓", FITTED) or (mark == "·" and shown)
     template = one.sentence if asserted else _label(one, lacking)
-    used = [found.slots[at] for at in _order(one, template)]
+    by_name = {filled.slot.name: filled for filled in found.slots}
+    used = [by_name[name] for name in slots_of(template)]
     texts = {filled.slot.name: number(filled, forms[filled.slot.name], label=not asserted) for filled in found.slots}
     rows = {filled.slot.name: filled.weighed.row for filled in found.slots if len(filled.each) == 1}
     note = "" if lacking & slots_of(one.note).keys() else one.note
-    others = [f"{name}: {numbers}" for name, numbers in _others(one, used, forms, run, rough)]
     # A number that crosses no effect is its interval.
     spans = [text for each in used if "[" not in texts[each.slot.name] and (text := _interval(each, forms))]
     spans = spans if set(spans) != {"exact"} else spans[:1]
     intervals = "" if rough or not spans else figures.together(spans)
-    behind = "; ".join(filter(None, [intervals, note, "" if rough else _remark(found, mark, forms)]))
+    remark = "" if rough else _remark(found, mark, forms)
     return Said(
         id=one.id,
         page=one.page,
         mark=mark,
         head=template,
-        small="; ".join(filter(None, [behind, *others])),
+        small="; ".join(filter(None, [intervals, note, remark, *_others(used, forms, others, rough)])),
         texts={name: text for name, text in texts.items() if name not in lacking},
         addresses={name: place for name, row in rows.items() if row and (place := address(row))},
-        rows=[*_rows(found, forms, texts)],
+        rows=[*_rows(found, forms, texts, known)],
         short=_label(one, lacking),
         asserted=asserted,
         so=one.so if mark in ("✓", FITTED) else "",
         expected="; ".join(figures.region(slot, forms[slot.name]) for slot in one.judged),
         rough=rough,
-        elsewhere=dict(_elsewhere(one, run)),
+        elsewhere={name: mark for name, rows in others.items() if (mark := _mark_of_rows(one, rows))},
     )
 
 
 def yardstick(found: Found, run: Run) -> Said:
-    """How fast a machine is: a line that a page of another kind of machine begins with, and a row for its table."""
+    """Return how fast a machine is: a line that a page of another kind of machine begins with, and a row for its
+    table.
+    """
     one, (filled,) = said(found, run), found.slots
-    own, kinds = kind(run.info.machine), machines()
+    kinds, line = machines(), ""
     alike = next((each for each in kinds if each.name == short_name(run.info.machine)), next(iter(kinds), None))
-    there = alike and _row_of(filled.slot, alike.series, hashes_of([found.finding]))
-    line = ""
-    if filled.ends and alike and there and own not in [each.kind for each in kinds]:
+    there = alike and _committed(found.finding)[alike.name][filled.slot.name]
+    if filled.ends and alike and there and kind(run.info.machine) not in [each.kind for each in kinds]:
         ratio = filled.ends["least"] / there["value"]
         speed = f"{words.figure(max(ratio, 1 / ratio))} times as {'slow' if ratio > 1 else 'fast'} as"
         takes = f"{one.rows[0].name} takes {one.rows[0].here}, there {one.rows[0].others[alike.name]}"
@@ -166,13 +172,11 @@ def _mark(found: Found, lacking: set[str]) -> str:
     outcomes = {one.weighed.outcome for one in found.slots}
     if _nothing_measured(found) or Outcome.NOT_MEASURABLE in outcomes:
         return NOTHING_TO_SAY
-    if found.doubted or lacking or found.outcome is None:
+    if found.doubted or lacking or found.outcome is None or _gap(found):
         return "·"
     if found.outcome is Outcome.HOLDS and not _signs_are_right(found):
         return "·"
     if found.outcome is Outcome.UNDECIDED:
-        if _gap(found):
-            return "·"
         return "≈" if all(map(_usable, chain.from_iterable(one.each for one in found.judged))) else "?"
     return "≠" if found.outcome is Outcome.DOES_NOT_HOLD else "✓" if found.tested else FITTED
 
@@ -181,11 +185,6 @@ def mark_of(outcomes: Iterable[str], *, tested: bool) -> str:
     """The mark of a sentence whose numbers have these outcomes, of data/judged.csv."""
     word = together(Outcome(one) if one in list(Outcome) else Outcome.UNDECIDED for one in outcomes)
     return {Outcome.HOLDS: "✓" if tested else FITTED, Outcome.DOES_NOT_HOLD: "≠"}.get(word, "?")
-
-
-def _is_shown(found: Found, lacking: set[str]) -> bool:
-    """Whether a sentence of which nothing is judged here may be said."""
-    return found.outcome is None and not lacking and not found.doubted and _signs_are_right(found)
 
 
 def _usable(one: Weighed) -> bool:
@@ -208,7 +207,7 @@ def _signs_are_right(found: Found) -> bool:
     are.
     """
     for filled in found.slots:
-        slot, nothing = filled.slot, _nothing(filled.slot)
+        slot, nothing = filled.slot, figures.nothing(filled.slot)
         if filled.judged or not slot.is_judged or _around(slot) or slot.of != "all":
             continue
         side = 1 if slot.most is None or slot.most > nothing else -1
@@ -223,9 +222,11 @@ def _nothing_measured(found: Found) -> bool:
 
 
 def _gap(found: Found) -> Filled | None:
-    """The slot that some missing cases leave open, where no number crosses a border."""
+    """The slot of an undecided finding that missing cases leave open, where no number crosses a border."""
     crossing = any(one.outcome is Outcome.UNDECIDED for filled in found.judged for one in filled.each)
-    return None if crossing else next((one for one in found.judged if len(one.measured) < len(one.each)), None)
+    if crossing or found.outcome is not Outcome.UNDECIDED:
+        return None
+    return next((one for one in found.judged if len(one.measured) < len(one.each)), None)
 
 
 # -- its numbers -----------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ def number(filled: Filled, form: str, *, label: bool = False) -> str:
 
 
 def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
-    nothing, around = _nothing(slot), _around(slot)
+    nothing, around = figures.nothing(slot), _around(slot)
     if slot.of == "most" and slot.is_judged:
         return f"{row['true']} of {len(slot.main.cases)}"
     if slot.quantity == "count" and slot.in_ratios and row["least"] == row["greatest"] == 1:
@@ -250,17 +251,13 @@ def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
     single = len(slot.main.cases) == 1 and slot.operation != "value" and slot.main.constant is None
     if single and row["low"] < nothing < row["high"] and form != "x":
         ends = figures.around(slot, form, row["low"], row["high"])
-        return f"{figures.NOTHING_MEASURABLE} {ends}" if around and inside and _negligible(slot, row) else ends
+        narrow = not slot.in_ratios or (row["low"] > 1 - NEGLIGIBLE and row["high"] < 1 + NEGLIGIBLE)
+        return f"{NOTHING_MEASURABLE} {ends}" if around and inside and narrow else ends
     values = [row["least"], row["greatest"]]
     below = slot.is_judged and slot.most is not None and slot.most <= nothing
     on_other_side = min(values) < nothing or (below and max(values) > nothing)
     other_side = on_other_side and (label or not slot.is_judged)
     return figures.text(slot, form, values, signed=around or other_side)
-
-
-def _negligible(slot: Slot, row: dict) -> bool:
-    """Whether an interval around no effect is so narrow that nothing of interest can be in it."""
-    return not slot.in_ratios or (row["low"] > 1 - NEGLIGIBLE and row["high"] < 1 + NEGLIGIBLE)
 
 
 def _interval(filled: Filled, forms: dict[str, str]) -> str:
@@ -273,43 +270,38 @@ def _interval(filled: Filled, forms: dict[str, str]) -> str:
     return figures.interval(slot, forms[slot.name], ends["low"], ends["high"])
 
 
-def _others(
-    one: Finding, used: Sequence[Filled], forms: dict[str, str], run: Run, rough: bool
-) -> Iterator[tuple[str, str]]:
-    """What each committed machine of another kind says, all of them beside a quick run: its name, and its numbers."""
-    hashes = hashes_of([one])
-    for machine in apart_from(run):
-        rows = [_row_of(filled.slot, machine.series, hashes) for filled in used]
-        numbers = [
-            _of_row(filled.slot, forms[filled.slot.name], row)
-            for filled, row in zip(used, rows, strict=True)
-            if filled.slot.main.constant is None
-        ]
-        known = [text for text in numbers if text]
-        if known or not rough:
-            yield machine.name, figures.together(known) if known else "not measured"
+def _others(used: Sequence[Filled], forms: dict[str, str], others: Mapping[str, Rows], rough: bool) -> Iterator[str]:
+    """The numbers of each committed machine of another kind, behind its name; beside a quick run, only known ones."""
+    slots = [filled.slot for filled in used if filled.slot.main.constant is None]
+    for name, rows in others.items():
+        numbers = [text for slot in slots if (text := _of_row(slot, forms[slot.name], rows[slot.name]))]
+        if numbers or not rough:
+            yield f"{name}: {figures.together(numbers) if numbers else 'not measured'}"
 
 
-def _elsewhere(one: Finding, run: Run) -> Iterator[tuple[str, str]]:
-    """The mark of a finding on each committed machine of another kind that decides it."""
-    hashes = hashes_of([one])
-    for machine in apart_from(run):
-        rows = [_row_of(slot, machine.series, hashes) for slot in one.judged]
-        if rows and all(rows):
-            known = [row for row in rows if row]
-            yield machine.name, mark_of([row["outcome"] for row in known], tested=all(row["tested"] for row in known))
+def _mark_of_rows(one: Finding, rows: Rows) -> str:
+    """The mark of a finding on a committed machine; none where a number is missing."""
+    known = [row for slot in one.judged if (row := rows[slot.name])]
+    if not known or len(known) < len(one.judged):
+        return ""
+    return mark_of([row["outcome"] for row in known], tested=all(row["tested"] for row in known))
 
 
 def apart_from(run: Run) -> list[Machine]:
-    """The committed machines whose series is not the one of a run."""
+    """Return the committed machines whose series is not the one of a run."""
     own = [each.info.run_id for each in run.sittings]
     return [machine for machine in machines() if machine.series not in own]
 
 
-def _row_of(slot: Slot, series: str, hashes: dict[tuple[str, str], str]) -> dict | None:
-    """What data/judged.csv says of a slot by a series, if it is defined as it was then."""
-    row = said_by("finding", series).get((slot.id, slot.name))
-    return row if row and row["hash"] == hashes[slot.id, slot.name] and row["value"] is not None else None
+def _committed(one: Finding) -> dict[str, Rows]:
+    """What data/judged.csv says of each slot by the series of each machine, if it is defined as it was then."""
+    hashes = hashes_of([one])
+
+    def row_of(slot: Slot, series: str) -> dict | None:
+        row = said_by("finding", series).get((slot.id, slot.name))
+        return row if row and row["hash"] == hashes[slot.id, slot.name] and row["value"] is not None else None
+
+    return {each.name: {slot.name: row_of(slot, each.series) for slot in one.slots} for each in machines()}
 
 
 def _of_row(slot: Slot, form: str, row: dict | None) -> str:
@@ -327,12 +319,11 @@ def _of_row(slot: Slot, form: str, row: dict | None) -> str:
 def _remark(found: Found, mark: str, forms: dict[str, str]) -> str:
     """Why it is not said as a sentence."""
     expected = words.listing(figures.region(one.slot, forms[one.slot.name]) for one in found.judged)
-    open_ones = [one for filled in found.judged for one in filled.each if one.outcome is Outcome.UNDECIDED]
     if found.doubted:
         return str(found.doubted.weighed.reason)
     if mark == NOTHING_TO_SAY:
         return next((str(one.weighed.reason) for one in found.slots if one.weighed.reason), "")
-    if mark == "·" and found.outcome is Outcome.UNDECIDED and (gap := _gap(found)):
+    if mark == "·" and (gap := _gap(found)):
         missing = [one for one in gap.each if one.effect is None]
         return f"{len(missing)} of {len(gap.each)} were not measured: {missing[0].reason}" if gap.measured else ""
     if mark == "≠":
@@ -340,15 +331,16 @@ def _remark(found: Found, mark: str, forms: dict[str, str]) -> str:
     if mark == "≈":
         return f"at the border of what was expected, {expected}"
     if mark == "?":
+        open_ones = [one for filled in found.judged for one in filled.each if one.outcome is Outcome.UNDECIDED]
         why = [f"to decide it: {one.to_decide}" for one in open_ones if one.to_decide]
         why += [one.reason for one in open_ones if one.reason]
         return "; ".join([f"expected {expected}", *why[:1]])
     return ""
 
 
-def _rows(found: Found, forms: dict[str, str], texts: dict[str, str]) -> Iterator[Row]:
+def _rows(found: Found, forms: dict[str, str], texts: dict[str, str], known: Mapping[str, Rows]) -> Iterator[Row]:
     """The parts of the label, a row each, with the numbers of all machines."""
-    one, hashes = found.finding, hashes_of([found.finding])
+    one = found.finding
     changes = {(row["id"], row["slot"]): row for row in definitions().filter(id=one.id).iter_rows(named=True)}
     for at, (name, part) in enumerate(parts(one)):
         names = list(slots_of(part))
@@ -356,20 +348,21 @@ def _rows(found: Found, forms: dict[str, str], texts: dict[str, str]) -> Iterato
         if _nothing_measured(found) and all(each.slot.main.constant is not None for each in filled):
             continue
         measured = all(each.measured for each in filled)
-        others = {}
-        for machine in machines():
-            rows = [_row_of(each.slot, machine.series, hashes) for each in filled]
-            if all(rows):
-                shown = (_of_row(each.slot, forms[each.slot.name], row) for each, row in zip(filled, rows, strict=True))
-                others[machine.name] = figures.together(shown)
-        judged, others_than = [each.slot for each in filled if each.slot.is_judged], _against(filled)
-        history = [changes.get((one.id, slot.name), {}) for slot in judged]
+        others = {
+            machine: figures.together(
+                _of_row(each.slot, forms[each.slot.name], rows[each.slot.name]) for each in filled
+            )
+            for machine, rows in known.items()
+            if all(rows[name] for name in names)
+        }
+        judged = [each.slot for each in filled if each.slot.is_judged]
+        history = (changes.get((one.id, slot.name), {}) for slot in judged)
         yield Row(
             name=f"{FURTHER}{name}" if at else name,
-            here=figures.together(texts[each] for each in names) + others_than if measured else "",
+            here=figures.together(texts[each] for each in names) + _against(filled) if measured else "",
             others=others,
             expected=words.listing(figures.region(slot, forms[slot.name]) for slot in judged) if judged else "",
-            changed="; ".join(filter(None, (change for row in history for change in _changes(row)))),
+            changed="; ".join(change for row in history for change in _changes(row)),
             study=filled[0].slot.main.cases[0][0][0].study,
         )
 
@@ -410,20 +403,10 @@ def forms_of(one: Finding) -> dict[str, str]:
     return {**slots_of(one.note), **slots_of(one.so), **slots_of(one.label), **slots_of(one.sentence)}
 
 
-def _order(one: Finding, template: str) -> list[int]:
-    """The places of the slots of a template among all slots, in its order."""
-    places = {slot.name: at for at, slot in enumerate(one.slots)}
-    return [places[name] for name in slots_of(template)]
-
-
-def _nothing(slot: Slot) -> float:
-    return 1.0 if slot.in_ratios else 0.0
-
-
 def _around(slot: Slot) -> bool:
     """Whether its region is on both sides of no effect."""
-    least, most = slot.least, slot.most
-    return slot.is_judged and (least is None or least < _nothing(slot)) and (most is None or most > _nothing(slot))
+    nothing, least, most = figures.nothing(slot), slot.least, slot.most
+    return slot.is_judged and (least is None or least < nothing) and (most is None or most > nothing)
 
 
 # -- rendered --------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
-"""All runs side by side, as the notebook on hardware reads them: polars frames.
-
-A machine is spoken for by its newest run that is evidence; where two runs are named to be compared, each counts by
-itself.
+"""All runs side by side, as the notebook on hardware reads them: polars frames. A machine is spoken for by its newest
+run that is evidence; of two runs that are compared, each counts by itself.
 """
 
 import os
@@ -40,8 +38,6 @@ from async_cost.runs.record import read_run_info
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import NANOSECONDS
 
-#: Names the folder of executed analyses, whose findings are judged on every run.
-ANALYSES = "ASYNC_COST_ANALYSES"
 #: A judgement also depends on the code that judges findings, and on the kinds of machine whose clock is judged.
 CODE = code_of("literature", "findings", "machines", "report")
 JUDGED = dict.fromkeys(("finding", "slot", "outcome", "tested"), pl.String)
@@ -59,11 +55,9 @@ class Machines:
 
     @property
     def runs(self) -> pl.DataFrame:
-        """run, machine, cpu, cores, rustc, origin, profile, started, revision, evidence (studies that may be judged, of
-        all)."""
-        votes = self._many.studies.group_by("run").agg(
-            evidence=pl.format("{} of {}", pl.col("trusted").sum(), pl.len())
-        )
+        """run, machine, cpu, cores, rustc, origin, profile, started, revision, evidence (how many studies are)."""
+        evidence = pl.format("{} of {}", pl.col("trusted").sum(), pl.len())
+        votes = self._many.studies.group_by("run").agg(evidence=evidence)
         return self._many.runs.join(votes, on="run", how="left").sort("machine", "started")
 
     @property
@@ -138,9 +132,9 @@ class Machines:
 
 
 def _analyses() -> Path:
-    """The executed analyses: those that are being published with this page, else those of a report."""
+    """The folder of the executed analyses that are being published with this page, else of those of a report."""
     of_report = next(reports_root().glob("*/*/.notebooks/zero-cost.ipynb"), Path("no/analyses")).parent
-    return Path(os.environ.get(ANALYSES) or of_report)
+    return Path(os.environ.get("ASYNC_COST_ANALYSES") or of_report)
 
 
 def _stated(findings: Sequence[Finding]) -> pl.DataFrame:

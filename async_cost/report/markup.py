@@ -7,9 +7,8 @@ tags mean nothing at all. The page's content security policy is the second lock 
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html import escape, unescape
-from itertools import count
 from typing import Any
 
 import nh3
@@ -62,31 +61,24 @@ def words_of(html: str) -> str:
     return unescape(plain(html))
 
 
-class Charts:
-    """Turns the chart outputs of a page into figures; `first` shows the first of them without a script."""
-
-    def __init__(self, page: str) -> None:
-        self.first: Markup | None = None
-        self._page = page
-        self._numbers = count()
-
-    def chart(self, output: Mapping[str, Any]) -> str:
-        """A figure with the static pictures, a wide and a narrow one for phones, and the data of the live chart."""
-        spec = output["data"][charts.VEGALITE_MIME]
-        if not spec.get("description"):
-            raise PublishError(f"{self._page}: a chart has no description; pass description= with what it shows")
-        drawn = {"wide": output["data"]["image/svg+xml"], "narrow": charts.static_svg(spec, charts.NARROW)}
-        pictures = "\n".join(
-            f'<div class="static {name}">{_named(svg, f"{self._page}-picture-{next(self._numbers)}-")}</div>'
-            for name, svg in drawn.items()
-        )
-        self.first = self.first or Markup(f'<figure class="picture">{pictures}</figure>')
-        data = json.dumps(charts.sized(spec, "container"), separators=(",", ":")).replace("<", "\\u003c")
-        return (
-            f'<figure class="chart">\n{pictures}\n'
-            f'<div class="live" role="img" aria-label="{escape(spec["description"])}"></div>\n'
-            f'<script type="application/json">{data}</script>\n</figure>'
-        )
+def chart(page: str, numbers: Iterator[int], output: Mapping[str, Any]) -> str:
+    """Return a figure with the static pictures of a chart, a wide and a narrow one for phones, and the data of the live
+    one; `numbers` are for names that no other picture of the page has.
+    """
+    spec = output["data"][charts.VEGALITE_MIME]
+    if not spec.get("description"):
+        raise PublishError(f"{page}: a chart has no description; pass description= with what it shows")
+    drawn = {"wide": output["data"]["image/svg+xml"], "narrow": charts.static_svg(spec, charts.NARROW)}
+    pictures = "\n".join(
+        f'<div class="static {name}">{_named(svg, f"{page}-picture-{next(numbers)}-")}</div>'
+        for name, svg in drawn.items()
+    )
+    data = json.dumps(charts.sized(spec, "container"), separators=(",", ":")).replace("<", "\\u003c")
+    return (
+        f'<figure class="chart">\n{pictures}\n'
+        f'<div class="live" role="img" aria-label="{escape(spec["description"])}"></div>\n'
+        f'<script type="application/json">{data}</script>\n</figure>'
+    )
 
 
 def _named(svg: str, prefix: str) -> str:

@@ -5,6 +5,7 @@ frames are described in data/README.md.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -37,6 +38,7 @@ from async_cost.runs.judged import seen_by
 from async_cost.runs.run import Run
 from async_cost.statistics import disturbance
 from async_cost.statistics.measured import both_ways
+from async_cost.statistics.statement import Outcome
 from async_cost.statistics.table import comparisons
 from async_cost.statistics.trials import trial_values
 
@@ -128,7 +130,7 @@ class Reading:
         lead = advice(claims, numbers=False)
         say(f"**Together: {lead}.** Each by itself:")
         say(words.bullets([f"{cited(one)}: {advice(one)}" for one in each]))
-        score = replication.score(replication.tally(replication.outcomes(self.run)))
+        score = replication.score(Counter(map(Outcome, self.counted_claims["outcome"])))
         say(f"In all, {score}. {replication.validity_sentence(self.run)}")
 
     def quotable(self, study: str, document: str) -> None:

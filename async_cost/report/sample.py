@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-import nbformat
 from nbconvert import MarkdownExporter
 from nbformat.v4 import new_output
 
 from async_cost import words
 from async_cost.report import charts, finding, markup
-from async_cost.report.notebook import question_of, read, render, said_in, said_of
+from async_cost.report.notebook import first_of, question_of, read, render, said_in, said_of
 
 #: A link to the note on a comparison, which pages here do not have.
 LINK = re.compile(rf'<a href="#{words.NOTE}\w+">(.*?)</a>', re.DOTALL)
@@ -49,26 +48,21 @@ def pages(notebooks: Sequence[Path], origin: str, reading: str, signs: str = "",
 
 
 def questions(notebooks: Sequence[Path], folder: str, *, brief: bool = False) -> Iterator[str]:
-    """What people ask, an entry of a list each, with the first numbers of the page that answers it, or the very first
-    of them; of a page without findings the question alone.
+    """Yield what people ask, an entry of a list each, with the first numbers of the page that answers it, or the very
+    first of them; of a page without findings the question alone.
     """
     for notebook in notebooks:
         content = read(notebook)
-        yield f"- [{question_of(content)}]({folder}{notebook.stem}.md) {_short(content, brief)}".rstrip()
-
-
-def _short(content: nbformat.NotebookNode, brief: bool) -> str:
-    """The numbers of its first finding with what they are."""
-    first = next((one for one in said_in(content) if not one.is_yardstick), None)
-    text = finding.short(first) if first else ""
-    return text.partition("; ")[0] if brief else text
+        first = first_of(said_in(content))
+        text = finding.short(first) if first else ""
+        numbers = text.partition("; ")[0] if brief else text
+        yield f"- [{question_of(content)}]({folder}{notebook.stem}.md) {numbers}".rstrip()
 
 
 def headed(notebook: Path, executed: Path) -> str:
-    """An analysis, below its question what its first finding says of the run that it was executed with."""
+    """Return an analysis, below its question what its first finding says of the run that it was executed with."""
     content = json.loads(notebook.read_text(encoding="utf-8"))
-    first = next((one for one in said_in(read(executed)) if not one.is_yardstick), None)
-    if first:
+    if first := first_of(said_in(read(executed))):
         cell = content["cells"][1]
         text = re.sub(r"^.*? So says the", lambda _: f"{finding.head(first)} So says the", "".join(cell["source"]))
         cell["source"] = text.splitlines(keepends=True)
