@@ -106,10 +106,6 @@ def test_each_machine_has_a_column(more):
     assert "[await a call that waits once](docs/sample/call-styles.md#finding-call-styles-await)" in markdown
 
 
-def test_what_no_machine_has_is_left_out():
-    assert shown.markdown({"yours": {"tokio-await": 100.0}}, "{}.md").count("\n") == 3, "head, line, block, row"
-
-
 def test_the_picture_says_its_numbers_and_follows_the_page():
     sentence = "An async fn adds 1.3 ns; an await takes 78 ns, a task 342 ns, TCP 4.0 µs"
     assert shown.title({"Xeon": LEAST}).replace(words.NBSP, " ") == sentence

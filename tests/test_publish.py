@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 import nbformat
-import polars as pl
 import pytest
 from made_up_runs import (
     ANSWER,
@@ -145,11 +144,6 @@ def test_the_answer_stands_directly_under_the_title(report):
     assert page.count(f"<p>{ANSWER}") == 1
 
 
-def test_neighbouring_code_is_folded_together(report):
-    page = (report / "zero-cost.html").read_text(encoding="utf-8")
-    assert not re.search(r"</details>\s*<details class=\"code\"", page)
-
-
 def test_failed_variants_and_uncommitted_changes_are_said(tmp_path):
     failed = {"bench": "box", "variant": "box", "parameter": "syscalls=on", "error": "<b>lost a wake</b>"}
     changes = {"git": {"revision": "abc", "clean": False}, "studies.zero-cost.failed": [failed]}
@@ -235,16 +229,6 @@ def test_facts_that_no_machine_could_tell_are_unknown(tmp_path):
         assert f"<dt>{row}</dt><dd>unknown</dd>" in html, row
     assert "<dd>unknown; unknown</dd>" in html and "<dd>unknown (unknown)</dd>" in html
     assert "None" not in html
-
-
-def test_stored_charts_carry_both_forms_and_the_words():
-    frame = pl.DataFrame({"round": [0, 1], "time": [1.0, 2.0], "of": "a"})
-    axes = {"x": "round", "y": "time", "series": "of", "x_title": "round", "y_title": "time (log scale)"}
-    chart = charts.lines(frame, **axes, description="it drifts")
-    data, metadata = charts.mime_bundle(chart.to_dict())
-    assert data[charts.VEGALITE_MIME]["description"] == "it drifts time: from 1.00 (a) to 2.00 (a)."
-    assert 'role="img" aria-label="it drifts time: from 1.00 (a) to 2.00 (a)."' in data["image/svg+xml"]
-    assert metadata["image/svg+xml"]["alt"] == "it drifts time: from 1.00 (a) to 2.00 (a)."
 
 
 def test_an_analysis_whose_studies_the_run_lacks_is_said_to_be_not_measured(tmp_path):

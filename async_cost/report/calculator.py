@@ -63,7 +63,7 @@ def script(data: str) -> str:
     return f"const COUNTED = {safe};\n{assets.script('calculator.js')}"
 
 
-def _example(data: Mapping[str, Any]) -> Iterable[dict[str, object]]:
+def _example(data: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     """The rows that are counted, with the times of the first machine, then the sums of each machine."""
     used = [row for row in data["rows"] if row["count"]]
     for row in used:

@@ -194,14 +194,14 @@ def intervals(
     frame = frame.sort(pl.col(value).max().over(label), maintain_order=True) if sort else frame
     ratio = value == "ratio" or "1 =" in x_title
     shown = [
-        words.with_ends(*row, equal=1)[0] if ratio else words.short_time(row[0])
-        for row in frame.select(value, "low", "high").iter_rows()
+        words.with_ends(number, low, high, equal=1)[0] if ratio else words.short_time(number)
+        for number, low, high in frame.select(value, "low", "high").iter_rows()
     ]
     frame = frame.with_columns(shown=pl.Series(shown), matters=_matters(by, accent))
     seen, columns = _ends(frame, value, by, x_title, "" if ratio else "shown"), [*by, value, "low", "high"]
     frame = frame.select(*columns, "shown", "matters")
     rows = _rows(label, {name: name for name in frame[label]}, LABEL_CHARACTERS)
-    lanes = frame[label].value_counts()["count"].max()
+    lanes = frame.select(pl.len().over(label).max()).item()
     lines_each = max(len(_lines(name, LABEL_CHARACTERS)) for name in frame[label])
     row = max(32, 12 + LANE * lanes, 4 + LINE * lines_each)
     lane = pl.int_range(pl.len()).over(label) - (pl.len().over(label) - 1) / 2
@@ -271,7 +271,7 @@ def bars(
         way=pl.when(_matters(["row"], accent)).then(pl.lit("accent")).otherwise(pl.lit("rest")),
         plain=pl.col("plain").fill_null("") if "plain" in given else pl.lit(""),
     )
-    columns = [name for name in ("group", "row", "base", "added") if name in given]
+    columns: list[str] = [name for name in ("group", "row", "base", "added") if name in given]
     seen = _ends(rows, "added", [name for name in columns if name in ("row", "group")], shown="strong")
     layers = _bars(rows, {"accent": BLUE, "rest": MUTED if stacked else GREY}, columns, unit=unit)
     height = 30 * (rows.height + rows.filter(pl.col("group") != "")["group"].n_unique())
@@ -320,15 +320,16 @@ def lines(
         return None
     ends = ["low", "high"] if {"low", "high"} <= set(frame.columns) else []
     if ends and log:
-        frame = frame.with_columns(pl.col("low").clip(frame[y].min()))
+        frame = frame.with_columns(pl.col("low").clip(pl.col(y).min()))
     columns = list(dict.fromkeys([series, x, y, *ends]))
     frame, axis = frame.select(columns), alt.Axis(grid=False)
     along_x: Any = {"title": wrapped(x_title), "scale": alt.Scale(nice=False, padding=10, zero=False), "axis": axis}
     if log:
         along_x |= {"scale": alt.Scale(nice=False, padding=10, type="log"), "axis": _log_axis(frame[x])}
     heights = [*(mark[1] for mark in marks), *(value for name in (y, *ends) for value in frame[name].drop_nulls())]
-    domain, kind = _with_space(heights, log=log), "log" if log else "linear"
-    along_y: Any = {"title": None, "scale": alt.Scale(domain=domain, nice=False, type=kind)}
+    domain = _with_space(heights, log=log)
+    scale = alt.Scale(domain=domain, nice=False, type="log" if log else "linear")
+    along_y: Any = {"title": None, "scale": scale}
     along_y["axis"] = _log_axis(heights) if log else axis
     colour = _colours(series, _of_palette(frame[series]))
     base = alt.Chart(frame).encode(color=colour, tooltip=_tooltip(frame, columns), x=alt.X(f"{x}:Q", **along_x))
@@ -410,14 +411,12 @@ def changes(
     point, tall = pl.col("place") == 2, pl.when("matters").then(LINE).otherwise(LINE / 2)
     downs = []
     for name, width in (("wide", WIDE), ("narrow", NARROW)):
-        text = pl.col("said").map_elements(
-            lambda said, most=int(width / BOLD): "\n".join(_lines(said, most)), pl.String
-        )
-        items = items.with_columns(text.alias(name))
+        texts_of = ["\n".join(_lines(text, int(width / BOLD))) for text in items["said"]]
+        items = items.with_columns(pl.Series(name, texts_of))
         size = pl.when(point).then(tall).otherwise(LINE * (1 + pl.col(name).str.count_matches("\n")))
         gap = pl.col("place").replace_strict({0: 14, 1: 5, 2: 0})
         items = items.with_columns(((gap + size).cum_sum() - size / 2).alias(f"down_{name}"))
-        downs.append(items[f"down_{name}"].max() + LINE / 2)
+        downs.append(items.select(pl.col(f"down_{name}").max()).item() + LINE / 2)
 
     def at(place: int) -> alt.Chart:
         down = f"{PHONE} ? datum.down_narrow : datum.down_wide"
@@ -460,7 +459,7 @@ def _chart(layers: list[alt.Chart], description: str, height: float, title: str,
     """
     said = words.plain(title).removesuffix(".")
     text = f"{said}. {description}" if said else description
-    chart = alt.layer(*layers).properties(width="container", height=height, description=text.strip())
+    chart: Any = alt.layer(*layers).properties(width="container", height=height, description=text.strip())
     chart = chart.add_params(alt.param(PHONE, value=False))
     below = textwrap.wrap(subtitle, SUBTITLE_CHARACTERS)
     if said:

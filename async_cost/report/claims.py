@@ -122,7 +122,7 @@ def _score(rows: pl.DataFrame, *, brief: bool = False) -> str:
 
 
 def _of_claim(claim: Claim) -> dict[str, object]:
-    source = SOURCE.match(claim.source)
+    source = next(SOURCE.finditer(claim.source))
     kind = FASTER if claim.relation in ("greater", "less") else SIZE
     return {
         "claim": claim.id,
@@ -159,7 +159,9 @@ def _row(judgement: Judgement) -> dict[str, object]:
 
 
 def _here(claim: Claim, weighed: Weighed) -> str | None:
-    return None if weighed.effect is None else numbers.value(claim, weighed.effect, weighed.low, weighed.high)
+    if weighed.effect is None or weighed.low is None or weighed.high is None:
+        return None
+    return numbers.value(claim, weighed.effect, weighed.low, weighed.high)
 
 
 def _compared(claim: Claim, case: Case) -> str:
@@ -176,6 +178,6 @@ def _compared(claim: Claim, case: Case) -> str:
     return text + (f" (nearest to the border of {cases})" if cases > 1 else "")
 
 
-def _name(one: Operand) -> str:
+def _name(operand: Operand) -> str:
     """The variant, with the bench where that is no spelling of it: `nonbox`, but `TokioTp/SpawnHandle`."""
-    return one.variant if one.bench.startswith(one.variant) else f"{one.bench}/{one.variant}"
+    return operand.variant if operand.bench.startswith(operand.variant) else f"{operand.bench}/{operand.variant}"

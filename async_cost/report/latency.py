@@ -52,7 +52,7 @@ MARKS: tuple[Mark, ...] = (
 ROW, COLUMN, LETTER, ABOVE = 24, 76, 7, 12
 #: Shows a power of ten of nanoseconds.
 POWER = "datum.value < 1e3 ? datum.value + ' ns' : datum.value / 1e3 + ' µs'"
-HEADING = {"fontSize": 18, "fontWeight": "bold", "color": charts.INK, "frame": "bounds", "offset": 26}
+HEADING: dict[str, Any] = {"fontSize": 18, "fontWeight": "bold", "color": charts.INK, "frame": "bounds", "offset": 26}
 HEADING |= {"subtitleFontSize": 13, "subtitleColor": charts.MUTED, "subtitlePadding": 6}
 
 
@@ -63,24 +63,30 @@ class Row(NamedTuple):
     cells: list[str]
 
 
-def shown(one: Latency, ns: float | None) -> str:
+def shown(latency: Latency, ns: float | None) -> str:
     """Return a number of a table or of the picture: `342 ns`, of what is added `+1.3 ns`; a dash for none."""
     if ns is None:
         return words.NOTHING
     text = words.short_time(ns)
-    return text if text.startswith(words.MINUS) or not one.added else f"+{text}"
+    return text if text.startswith(words.MINUS) or not latency.added else f"+{text}"
 
 
 def _known(numbers: Numbers) -> list[Latency]:
     """The rows that a machine has."""
-    return [one for one in latencies().values() if any(one.id in own for own in numbers.values())]
+    return [latency for latency in latencies().values() if any(latency.id in own for own in numbers.values())]
 
 
 def blocks(numbers: Numbers) -> list[tuple[str, list[Row]]]:
     """Return the rows of the table by block."""
     return [
-        (block, [Row(one, [shown(one, own.get(one.id)) for own in numbers.values()]) for one in ones])
-        for block, ones in groupby(_known(numbers), key=lambda one: one.block)
+        (
+            block,
+            [
+                Row(latency, [shown(latency, own.get(latency.id)) for own in numbers.values()])
+                for latency in latencies_of
+            ],
+        )
+        for block, latencies_of in groupby(_known(numbers), key=lambda latency: latency.block)
     ]
 
 
@@ -141,8 +147,12 @@ def markdown(numbers: Numbers, pages: str) -> str:
     lines = [["", *map(words.escape, numbers)], ["---", *["--:"] * len(numbers)]]
     for block, rows in blocks(numbers):
         lines.append([f"**{block}**", *[""] * len(numbers)])
-        for one, cells in rows:
-            name = f"[{one.short}]({pages.format(one.page)}#finding-{one.finding})" if one.page else one.short
+        for latency, cells in rows:
+            name = (
+                f"[{latency.short}]({pages.format(latency.page)}#finding-{latency.finding})"
+                if latency.page
+                else latency.short
+            )
             lines.append([name, *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
@@ -176,13 +186,19 @@ def card(numbers: Numbers) -> str:
 def _of_card(numbers: Numbers) -> pl.DataFrame:
     """Of each row of the picture and each machine: name, machine, ns, text, colour; quickest first."""
     rows = [
-        (one.card, machine, ns := own.get(one.id), shown(one, ns), charts.BLUE if one.id in IN_TITLE else charts.MUTED)
-        for one in _known(numbers)
+        (
+            latency.card,
+            machine,
+            ns := own.get(latency.id),
+            shown(latency, ns),
+            charts.BLUE if latency.id in IN_TITLE else charts.MUTED,
+        )
+        for latency in _known(numbers)
         for machine, own in numbers.items()
-        if one.card
+        if latency.card
     ]
-    texts = dict.fromkeys(("name", "machine", "text", "colour"), pl.String)
-    frame = pl.DataFrame(rows, schema={"name": pl.String, "machine": pl.String, "ns": pl.Float64} | texts, orient="row")
+    texts: dict[str, Any] = dict.fromkeys(("name", "machine", "ns", "text", "colour"), pl.String)
+    frame = pl.DataFrame(rows, schema=texts | {"ns": pl.Float64}, orient="row")
     return frame.sort(pl.col("ns").drop_nulls().first().over("name"), maintain_order=True)
 
 
@@ -194,7 +210,7 @@ def _machine(frame: pl.DataFrame, names: list[str], machine: str, end: float, ma
     # A log scale has no place for what is not above 0.
     points = base.transform_filter("datum.ns > 0").mark_point(opacity=1, **point)
     yield points.encode(x=alt.X("ns:Q", title=None, **_decades(frame["ns"])))
-    beside = {"align": "right", "dx": end}
+    beside: dict[str, Any] = {"align": "right", "dx": end}
     yield base.mark_text(**beside).encode(x=alt.value("width"), text="text:N")
     head = alt.Chart(alt.Data(values=[{}])).mark_text(**beside, color=charts.INK)
     yield head.encode(x=alt.value("width"), y=alt.value(-ABOVE), text=alt.value(f"{sign} {machine}"))
@@ -202,7 +218,7 @@ def _machine(frame: pl.DataFrame, names: list[str], machine: str, end: float, ma
 
 def _decades(times: pl.Series) -> dict[str, Any]:
     """Scale and axis from the power of ten below the least of these nanoseconds to that above the most."""
-    logs = times.filter(times > 0).log10()
-    powers = [10.0**power for power in range(math.floor(logs.min()), math.ceil(logs.max()) + 1)]
+    logs = [math.log10(ns) for ns in times.drop_nulls() if ns > 0]
+    powers = [10.0**power for power in range(math.floor(min(logs)), math.ceil(max(logs)) + 1)]
     axis = alt.Axis(values=powers, tickCount=len(powers), labelExpr=POWER, ticks=False, domain=False, labelFlush=False)
     return {"axis": axis, "scale": alt.Scale(type="log", domain=[powers[0], powers[-1]], nice=False)}

@@ -42,7 +42,7 @@ class Notes:
     def rows(self) -> dict[str, dict[str, Any]]:
         """All comparisons with numbers, as declared and turned round, by their addresses."""
         table = both_ways(comparisons(self.run).frame.drop_nulls("ratio"))
-        return {address(row): row for row in table.iter_rows(named=True)}
+        return {place: row for row in table.iter_rows(named=True) if (place := address(row))}
 
     def of(self, addresses: Iterable[str]) -> list[dict[str, object]]:
         """Return the notes on the comparisons with these addresses, as notes.html.j2 shows them."""

@@ -45,7 +45,9 @@ def machine(info: RunInfo) -> str:
 
 def throttled(info: RunInfo) -> dict[str, int]:
     """Return how often a limit of processor time was used up while a study was measured, by study, if it ever was."""
-    times = ((name, (one.throttled_after or 0) - (one.throttled_before or 0)) for name, one in info.studies.items())
+    times = (
+        (name, (study.throttled_after or 0) - (study.throttled_before or 0)) for name, study in info.studies.items()
+    )
     return {name: count for name, count in times if count > 0}
 
 

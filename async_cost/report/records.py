@@ -113,7 +113,8 @@ def next_build(run: Run, study: str) -> str:
         pair = {"variant": variant, "baseline_variant": other, "parameter": parameter}
         rows = comparisons(run).of(study).filter(**pair).drop_nulls("next_low")
         if of == study and rows.height:
-            ends = words.with_ends(*rows.select("ratio", "next_low", "next_high").row(0), 1.0)[1]
+            ratio, low, high = rows.select("ratio", "next_low", "next_high").row(0)
+            ends = words.with_ends(ratio, low, high, 1.0)[1]
             sides = f"{names.name(study, variant)} over {names.name(study, other)}"
             return f"One build, built and measured anew, 95 %: {ends} times, of {sides}."
     return ""

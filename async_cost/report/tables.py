@@ -20,7 +20,7 @@ ROWS = "rows"
 class Table(HTML):
     """HTML whose output has metadata."""
 
-    def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, str], dict[str, list[str]]]:
+    def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, str], Any]:
         return {"text/html": self.data, "text/plain": "a table"}, self.metadata
 
 
