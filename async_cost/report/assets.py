@@ -14,7 +14,6 @@ from pygments.formatters import HtmlFormatter
 
 from async_cost.files import write_whole
 from async_cost.report import charts, markup, provenance
-from async_cost.words import NOTE
 
 TEMPLATE = Path(__file__).parent / "template" / "async-cost"
 ICON = (
@@ -32,11 +31,6 @@ def write_page(path: Path, name: str, scripts: Sequence[str] = (), **values: obj
     return path
 
 
-def elsewhere(body: str, href: str) -> Markup:
-    """`body` on another page than the one at `href`, which has the notes."""
-    return Markup(str(body).replace(f'href="#{NOTE}', f'href="{href}#{NOTE}'))
-
-
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -46,7 +40,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         finalize=provenance.shown,
     )
-    environment.filters |= {"moment": provenance.moment, "elsewhere": elsewhere, "inline": markup.inline}
+    environment.filters |= {"moment": provenance.moment, "inline": markup.inline}
     return environment
 
 

@@ -65,7 +65,6 @@ TITLE_CHARACTERS, LABEL_CHARACTERS = 40, 20  # text of 13 px breaks here, so tha
 WIDE_LABEL = 44  # and a label beside a chart of one number in a row here, where there is room
 #: A finding above a chart, bold and 15 px, breaks here: in a wide chart and on a phone.
 FINDING_CHARACTERS = (80, 38)
-SUBTITLE_CHARACTERS = 48  # here on both
 LETTER, BOLD, LINE = 6.7, 7.4, 14  # pixels of text of 13 px: a letter, a bold one, and from line to line
 HEIGHT, LANE = 300, 16  # pixels: of the plot of `lines`, and of one of several strokes in a row of `intervals`
 
@@ -461,7 +460,7 @@ def _chart(layers: list[alt.Chart], description: str, height: float, title: str,
     text = f"{said}. {description}" if said else description
     chart: Any = alt.layer(*layers).properties(width="container", height=height, description=text.strip())
     chart = chart.add_params(alt.param(PHONE, value=False))
-    below = textwrap.wrap(subtitle, SUBTITLE_CHARACTERS)
+    below = textwrap.wrap(subtitle, 48)
     if said:
         wide, narrow = (textwrap.wrap(said, most) for most in FINDING_CHARACTERS)
         return chart.properties(title=alt.Title(alt.expr(_by_width(wide, narrow)), subtitle=below or alt.Undefined))
@@ -595,10 +594,10 @@ def _apart(wanted: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def _marked(marks: Sequence[tuple[float, float, str]], x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """Labelled points, each text above its point and to the left, which a rising line leaves free."""
+    """Labelled points, each text above its point and to the right, which a falling line leaves free."""
     base = alt.Chart(pl.DataFrame(marks, schema=["x", "y", "text"], orient="row", strict=False)).encode(y=y)
     point = base.mark_point(size=110, strokeWidth=2, opacity=1, color=INK).encode(x=x)
-    return [point, *_haloed(base, "text", x, align="right", dx=-9, dy=-11, fontWeight="bold")]
+    return [point, *_haloed(base, "text", x, align="left", dx=9, dy=-11, fontWeight="bold")]
 
 
 def _cells(

@@ -50,8 +50,6 @@ MARKS: tuple[Mark, ...] = (
 )
 #: Pixels of a row of the picture, of a column of numbers, of a letter above it, and from the first row to these.
 ROW, COLUMN, LETTER, ABOVE = 24, 76, 7, 12
-#: Shows a power of ten of nanoseconds.
-POWER = "datum.value < 1e3 ? datum.value + ' ns' : datum.value / 1e3 + ' µs'"
 HEADING: dict[str, Any] = {"fontSize": 18, "fontWeight": "bold", "color": charts.INK, "frame": "bounds", "offset": 26}
 HEADING |= {"subtitleFontSize": 13, "subtitleColor": charts.MUTED, "subtitlePadding": 6}
 
@@ -220,5 +218,6 @@ def _decades(times: pl.Series) -> dict[str, Any]:
     """Scale and axis from the power of ten below the least of these nanoseconds to that above the most."""
     logs = [math.log10(ns) for ns in times.drop_nulls() if ns > 0]
     powers = [10.0**power for power in range(math.floor(min(logs)), math.ceil(max(logs)) + 1)]
-    axis = alt.Axis(values=powers, tickCount=len(powers), labelExpr=POWER, ticks=False, domain=False, labelFlush=False)
+    shown = "datum.value < 1e3 ? datum.value + ' ns' : datum.value / 1e3 + ' µs'"
+    axis = alt.Axis(values=powers, tickCount=len(powers), labelExpr=shown, ticks=False, domain=False, labelFlush=False)
     return {"axis": axis, "scale": alt.Scale(type="log", domain=[powers[0], powers[-1]], nice=False)}

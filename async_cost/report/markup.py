@@ -24,40 +24,36 @@ TAGS = (
 # Colours and fonts of a table's own style would not follow the reader's theme.
 STYLES = {"text-align", "font-weight", "font-style", "white-space"}
 ATTRIBUTES = {"class", "id", "style", "title", "scope", "colspan", "rowspan", "open", "aria-label", "alt"}
-#: Tags that go with all that is in them.
-UNSEEN = {"style", "script", "template"}
 #: A notebook's link to its neighbours in the repository; a page turns it into a link to their pages.
 NOTEBOOK = re.compile(r"(?:\.\./(?P<room>[\w-]+)/)?(?P<name>[\w-]+)\.ipynb(?P<place>#[\w-]+)?")
-# To anything else in the repository, which a page does not have, it is plain text.
-LINKS = ("#", "http://", "https://", "mailto:")
 TABLE = re.compile(r"(<table\b.*?</table>)", re.DOTALL)
 
 
 def safe_markdown(source: str) -> str:
-    """Markdown that the notebook's author wrote; harmless HTML in it is kept."""
+    """Return Markdown of the notebook's author as HTML; harmless HTML in it is kept."""
     return _cleaned(_rendered(source, escape_html=False))
 
 
 def safe_output(data: Mapping[str, str]) -> str:
-    """What a cell showed: its HTML in the page's own style, else its Markdown, with HTML in it as text."""
+    """Return what a cell showed: its HTML in the page's own style, else its Markdown, with HTML in it as text."""
     if "text/html" in data:
         return _cleaned(data["text/html"])
     return _cleaned(_rendered(data["text/markdown"], escape_html=True))
 
 
 def inline(source: str) -> Markup:
-    """One line of Markdown that was computed, without a paragraph around it."""
+    """Return one line of Markdown that was computed, without a paragraph around it."""
     html = safe_output({"text/markdown": source})
     return Markup(html.strip().removeprefix("<p>").removesuffix("</p>"))
 
 
 def plain(html: str) -> str:
-    """The words of an HTML fragment; still escaped."""
+    """Return the words of an HTML fragment; still escaped."""
     return " ".join(nh3.clean(re.sub(r"<a class=\"anchor-link\".*?</a>", "", html), tags=set()).split())
 
 
 def words_of(html: str) -> str:
-    """The words of an HTML fragment as text, no longer escaped."""
+    """Return the words of an HTML fragment as text, no longer escaped."""
     return unescape(plain(html))
 
 
@@ -97,7 +93,7 @@ def _cleaned(html: str) -> str:
     html = nh3.clean(
         html,
         tags=set(TAGS.split()),
-        clean_content_tags=UNSEEN,
+        clean_content_tags={"style", "script", "template"},
         attributes={"*": ATTRIBUTES, "a": {"href"}, "img": {"src"}},
         attribute_filter=_allowed,
         filter_style_properties=STYLES,
@@ -110,8 +106,9 @@ def _cleaned(html: str) -> str:
 
 
 def _allowed(tag: str, name: str, value: str) -> str | None:
-    """The value of an attribute that may stay."""
-    if (tag, name) == ("a", "href") and NOTEBOOK.fullmatch(value):
-        return value
-    places = {("a", "href"): LINKS, ("img", "src"): ("data:image/",)}
-    return value if value.startswith(places.get((tag, name), ("",))) else None
+    """The value of an attribute that may stay: a link to a file that a page does not have is plain text."""
+    if (tag, name) == ("img", "src"):
+        return value if value.startswith("data:image/") else None
+    if (tag, name) == ("a", "href") and not NOTEBOOK.fullmatch(value):
+        return value if value.startswith(("#", "http://", "https://", "mailto:")) else None
+    return value

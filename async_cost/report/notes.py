@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,7 @@ from async_cost.statistics.table import comparisons
 
 @dataclass
 class Notes:
-    """The notes on the comparisons of `run`; `sources` are the notebooks that measure its studies, with what they
-    showed where the run has left executed ones.
-    """
+    """The notes on the comparisons of `run`; `sources` are the notebooks that measure its studies."""
 
     run: Run
     sources: Mapping[str, Path]
@@ -81,22 +78,13 @@ class Notes:
         return {study: nbformat.read(source, as_version=4).cells for study, source in self.sources.items()}
 
     def page_of_cells(self, study: str) -> Markup:
-        """All cells of a study, each with its place."""
-        cells = (
-            Markup('<div id="cell-{}">{}</div>').format(number, Markup(_shown(cell)))
-            for number, cell in enumerate(self.cells[study])
-        )
-        return Markup("\n").join(cells)
+        """Return all cells of a study, each with its place."""
+        cells = (f'<div id="cell-{at}">{_shown(cell)}</div>' for at, cell in enumerate(self.cells[study]))
+        return Markup("\n".join(cells))
 
 
 def _shown(cell: nbformat.NotebookNode) -> str:
-    """A cell with its outputs; below the heading of its page."""
+    """A cell, below the heading of its page."""
     if cell.cell_type == "markdown":
         return re.sub(r"(</?h)1\b", r"\g<1>2", markup.safe_markdown(cell.source))
-    shown = highlight(cell.source, RustLexer(), HtmlFormatter())
-    for output in cell.outputs:
-        data = output.get("data", {})
-        text = output.get("text") or data.get("text/plain", "")
-        shown += markup.safe_output(data) if "text/html" in data else f"<pre>{escape(text)}</pre>"
-    # Lines that a cell printed one after the other are one output.
-    return shown.replace("</pre><pre>", "").replace("<pre>", '<pre tabindex="0">')
+    return highlight(cell.source, RustLexer(), HtmlFormatter()).replace("<pre>", '<pre tabindex="0">')

@@ -25,7 +25,6 @@ from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
 from async_cost.runs.run import Run
 
-RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
 TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
 
 
@@ -75,7 +74,7 @@ def publish_alone(run_dir: Path, page: Page, out_dir: Path, *, reports: Path | N
 def _copy_data(run_dir: Path, data: Path, sitting: str = "") -> list[dict[str, str]]:
     data = data / sitting
     data.mkdir(parents=True, exist_ok=True)
-    sources = sorted({path for pattern in RUN_FILES for path in run_dir.glob(pattern)})
+    sources = sorted({path for pattern in ("run.json", "*.csv", "*.csv.gz") for path in run_dir.glob(pattern)})
     for source in sources:
         shutil.copyfile(source, data / source.name)
     return [
