@@ -256,7 +256,7 @@ def bars(
     group = pl.col("group").cast(pl.String) if "group" in given else pl.lit("")
     rows = frame.with_columns(group=group, start=base, end=base + pl.col("added"))
     if sort:
-        rows = rows.with_row_index("at").sort(pl.col("at").min().over("group"), "end")
+        rows = rows.with_row_index("at").sort(pl.col("at").min().over("group"), "end").drop("at")
 
     def amount(row: dict[str, Any]) -> str:
         value = row["added"]
