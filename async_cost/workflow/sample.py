@@ -35,7 +35,7 @@ def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
     """
     origin = f"Run {words.code(run.info.run_id)}: {words.escape(provenance.headline(run.info))}."
     numbers = committed()
-    card = latency.card(numbers) or ""
+    card = latency.card(numbers)
     alt = f"{latency.title(numbers)}. The numbers are in the table below."
 
     def screen(pages: str, pictures: str) -> str:
