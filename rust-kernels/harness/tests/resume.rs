@@ -16,19 +16,14 @@ const ROUNDS_PER_KILL: u32 = 40;
 /// Longest time before a kill. Half of it is the average.
 const LONGEST: Duration = Duration::from_millis(600);
 
-/// Kills per test; `HARNESS_TEST_KILLS` sets another number.
-fn kills() -> u32 {
-    std::env::var("HARNESS_TEST_KILLS")
-        .map_or(8, |text| text.parse().expect("HARNESS_TEST_KILLS is a number"))
-}
+/// Kills per test.
+const KILLS: u32 = 8;
 
-fn rounds() -> u32 {
-    ROUNDS_PER_KILL * kills()
-}
+const ROUNDS: u32 = ROUNDS_PER_KILL * KILLS;
 
 /// What the fixture measures: its rounds, in two episodes for each kill.
 fn wanted() -> String {
-    format!("{}/{}", rounds(), 2 * kills())
+    format!("{ROUNDS}/{}", 2 * KILLS)
 }
 
 /// The part of a time.csv up to the end of its last whole round, found by counting rows.
@@ -77,7 +72,7 @@ fn a_killed_run_goes_on_where_it_was_and_is_not_published() {
     let repository = Repository::new();
     let partial = repository.partial("killed");
     let mut kept = String::new();
-    for _ in 0..kills() {
+    for _ in 0..KILLS {
         measure_and_kill(&repository, Some(&partial));
         assert_eq!(repository.visible(), [""; 0], "a run appeared before it was whole");
         let now = read(&partial, "fixture.time.csv");
@@ -92,14 +87,13 @@ fn a_killed_run_goes_on_where_it_was_and_is_not_published() {
     let study = &info(&partial)["studies"]["fixture"];
     assert_eq!(study["state"], "complete");
     assert!(study["resumed"].as_u64() > Some(0), "every kill came too late: raise ROUNDS_PER_KILL");
-    check_order(&repository, &partial, &text);
     check_metrics(&read(&partial, "fixture.metrics.csv"));
 }
 
 /// The one variant with a metric has it once for each sample of each round, in the order of the rounds.
 fn check_metrics(text: &str) {
     let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split(',').collect()).collect();
-    assert_eq!(rows.len(), SAMPLES * rounds() as usize);
+    assert_eq!(rows.len(), SAMPLES * ROUNDS as usize);
     for (index, row) in rows.iter().enumerate() {
         assert_eq!((row[2], row[7], row[8]), ("jobs", "p99_ns", "9"));
         assert_eq!((row[4], row[6]), (&*(index / SAMPLES).to_string(), &*(index % SAMPLES).to_string()));
@@ -110,34 +104,18 @@ fn check_metrics(text: &str) {
 fn check_complete(text: &str) {
     let mut samples: HashMap<String, Vec<usize>> = HashMap::new();
     for columns in text.lines().skip(1).map(columns) {
-        let [variant, round, _, sample] = columns;
+        let [variant, round, sample] = columns;
         samples.entry(format!("{variant} {round}")).or_default().push(sample.parse().expect("a number"));
     }
-    assert_eq!(samples.len(), VARIANTS * rounds() as usize);
+    assert_eq!(samples.len(), VARIANTS * ROUNDS as usize);
     assert!(samples.values().all(|samples| *samples == (0..SAMPLES).collect::<Vec<_>>()));
 }
 
-/// An uninterrupted run with the same seed has the same order.
-fn check_order(repository: &Repository, partial: &Path, text: &str) {
-    let again = repository.partial("again");
-    let mut info = info(partial);
-    info["studies"]["fixture"]["state"] = "measuring".into();
-    fs::write(again.join("run.json"), info.to_string()).expect("a temporary file");
-    let rounds = wanted();
-    succeed(repository.fixture(&["measure", &rounds], Some(&again)).output().expect("the fixture starts"));
-    let order =
-        |text: &str| text.lines().skip(1).map(columns).map(|row| row.map(str::to_owned)).collect::<Vec<_>>();
-    assert!(
-        order(text) == order(&read(&again, "fixture.time.csv")),
-        "the order changed with the interruptions"
-    );
-}
-
-/// Variant, round, position and sample, counted from the end of the line: one variant's name holds a comma.
-fn columns(line: &str) -> [&str; 4] {
+/// Variant, round and sample, counted from the end of the line: one variant's name holds a comma.
+fn columns(line: &str) -> [&str; 3] {
     let mut columns: Vec<&str> = line.rsplitn(7, ',').collect();
     columns.reverse();
-    [columns[0], columns[2], columns[3], columns[4]]
+    [columns[0], columns[2], columns[4]]
 }
 
 #[test]
