@@ -138,8 +138,8 @@ def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, objec
     findings, judge, claims = list(findings), Judge(run), claims_of_today()
     judge.clock = True  # what is committed is what nanoseconds are expected of
     hashes, tested = hashes_of(findings), seen_by(run, "findings")
-    for found in map(judge, findings):
-        for one in found.slots:
+    for judgement in map(judge, findings):
+        for one in judgement.slots:
             at = one.slot.id, one.slot.name
             yield _row("finding", *at, hashes[at], run) | _says(one) | {"tested": "yes" if hashes[at] in tested else ""}
     for price in price_slots():

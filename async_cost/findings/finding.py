@@ -130,12 +130,12 @@ class Judge:
         those of the run. The intervals of all judged cases of a sentence hold together.
         """
         given = effects or {}
-        found = {slot.name: given.get(slot.name) or self.effects(slot.main) for slot in one.slots}
+        numbers = {slot.name: given.get(slot.name) or self.effects(slot.main) for slot in one.slots}
         judged = {slot.name for slot in one.judged if self.clock or not slot.by_the_clock}
-        among = sum(each.value is not None for name in judged for each in found[name])
+        among = sum(each.value is not None for name in judged for each in numbers[name])
         filled = []
         for slot in one.slots:
             number = among if slot.name in judged else 1
-            weighed, each = weigh(slot, slot.main.cases, found[slot.name], self.run, number)
+            weighed, each = weigh(slot, slot.main.cases, numbers[slot.name], self.run, number)
             filled.append(Filled(slot, weighed, each, slot.name in judged))
         return Found(one, tuple(filled))

@@ -13,7 +13,7 @@ import polars as pl
 from async_cost import words
 from async_cost.findings.committed import judged, machines
 from async_cost.findings.finding import Judge
-from async_cost.findings.names import name
+from async_cost.findings.names import names
 from async_cost.findings.operands import Pair, Quantity, pair
 from async_cost.findings.record import SHOWN
 from async_cost.runs.comparisons import DATA, KEY
@@ -64,7 +64,9 @@ def prices(run: Run) -> pl.DataFrame:
     """
     judge = Judge(run)
     rows = [
-        entry | {"by": _by(entry), "driven": driven(entry)} | _price(judge, entry)
+        entry
+        | {"by": names().get((entry["study"], entry["who"]), entry["who"]), "driven": driven(entry)}
+        | _price(judge, entry)
         for entry in entries().iter_rows(named=True)
     ]
     return pl.DataFrame(rows, schema=COLUMNS)
@@ -118,12 +120,6 @@ def is_added(price: Pair) -> bool:
 def quantity(price: Pair) -> Quantity:
     """The number that is the price of `priced`."""
     return price.added if is_added(price) else price.each
-
-
-def _by(entry: dict[str, str]) -> str:
-    """Whose a price is: what the table says, or the name of the variant."""
-    own = entry["who"] == entry["variant"] and entry["study"]
-    return name(entry["study"], entry["variant"]) if own else entry["who"]
 
 
 def timed(judge: Judge, price: Pair) -> dict[str, object]:
