@@ -94,9 +94,9 @@ def numeral(count: int) -> str:
     return NUMERALS[count] if count < len(NUMERALS) else f"{count:,}"
 
 
-def number(value: float, half_width: float | None = None) -> str:
-    """`value` with as many digits as an uncertainty of +-`half_width` allows, with thousands separators."""
-    return _fixed(value, _decimals(value, half_width))
+def number(value: float) -> str:
+    """`value` in three digits, with thousands separators."""
+    return _fixed(value, _decimals(value, None))
 
 
 def whole(value: float) -> str:

@@ -71,7 +71,7 @@ def _processor() -> str:
 def _measure(plan: Plan, study: str, number: int, progress: Progress) -> None:
     """One episode of a study."""
     start = episodes.Start.read(plan.partial, study)
-    assert start, "it was sealed"
+    assert start, "it was prepared"
     run = json.loads((plan.partial / "run.json").read_text(encoding="utf-8"))
     layout = layouts.seed(run["run_id"], study, start.until[number])
     start.run(study, start.until[number], plan._env(), progress, layout)

@@ -54,12 +54,12 @@ def texts(svg: str) -> set[str]:
     [
         lambda **more: charts.intervals(pl.DataFrame(LOADS), **BY_SERVER | more),
         lambda **more: charts.bars(REQUESTS, **more),
-        lambda **more: charts.staircase(LINES.select(variant="of", y="y"), value="y", x_title="ns", **more),
+        lambda **more: charts.waterfall(LINES.select(variant="of", y="y"), value="y", x_title="ns", **more),
         lambda **more: charts.lines(LINES, **AXES | more),
         lambda **more: charts.matrix(LINES.select(row="x", column="of", value="y", text="of"), **more),
         lambda **more: charts.changes(RATIOS, before="then", after="now", **more),
     ],
-    ids=["intervals", "bars", "staircase", "lines", "matrix", "changes"],
+    ids=["intervals", "bars", "waterfall", "lines", "matrix", "changes"],
 )
 def test_a_finding_is_the_title_in_lines_of_the_width_and_the_first_words_of_the_alt_text(chart):
     finding = "On a phone, async adds **79 to 185\xa0ns** to each request of `tokio`\\'s many servers."

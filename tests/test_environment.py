@@ -1,4 +1,4 @@
-"""On anybody's machine: any make, any Python, and whatever somebody has configured."""
+"""On any machine: any make, any Python, and any configuration of a user."""
 
 import ast
 import hashlib
@@ -27,7 +27,7 @@ TOOL = [sys.executable, "-Es", "-m", "async_cost.workflow", "tool"]
 
 
 def ran(*command: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """A program, started by somebody who has set `env`."""
+    """A program, started with `env` set."""
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
 
 

@@ -16,8 +16,17 @@ from async_cost import words
 from async_cost.findings import lint
 from async_cost.findings.committed import machines
 from async_cost.findings.definitions import OF_FINDING, hashes_of, limits_of_today, row_of
-from async_cost.findings.finding import Found, Judge, finding, slot
-from async_cost.findings.operands import Expected, Pair, Pairs, Quantity, more_added, pair, pairs, ratio_of_ratios
+from async_cost.findings.finding import FindingResult, Judge, finding, slot
+from async_cost.findings.operands import (
+    Expected,
+    Pair,
+    Pairs,
+    Quantity,
+    difference_of_differences,
+    pair,
+    pairs,
+    ratio_of_ratios,
+)
 from async_cost.findings.record import SHOWN, Finding, record
 from async_cost.report import finding as shown
 from async_cost.report import reading
@@ -64,7 +73,7 @@ def at(value: float, half: float = 0.0, **more: object) -> Effect:
     return Effect(value, value - half, value + half, **more)
 
 
-def spoken(found: Found, run) -> str:
+def spoken(found: FindingResult, run) -> str:
     """What a page says of it, as plain text."""
     return plain(shown.markdown(shown.said(found, run)))
 
@@ -146,7 +155,7 @@ def test_what_is_expected_is_a_region_that_fits_the_quantity():
         (FREE.ratio, over(3.6), UNDECIDED, None),
         (FREE.added, over(200), HOLDS, None),
         (ratio_of_ratios(CALLS, FREE), FASTER, HOLDS, None),
-        (more_added(CALLS, FREE), over(1), NOT, "the reverse"),
+        (difference_of_differences(CALLS, FREE), over(1), NOT, "the reverse"),
         (DESIGNS.ratio, SLOWER, HOLDS, None),
         (DESIGNS.ratio, over(3.95), NOT, "a smaller effect"),
         (DESIGNS.ratio, over(3.95) | MOST, HOLDS, None),
@@ -208,7 +217,7 @@ def test_ratios_of_two_programs_are_compared_though_they_share_no_round(tmp_path
     lacking = Judge(load_run(make_run(tmp_path / "lacks", None, others={"runtimes": made["runtimes"]}, rounds=20)))
     assert "does not hold `runtimes-std-mutex`" in lacking.effects(ratio_of_ratios(other, ours))[0].missing
     with pytest.raises(ValueError, match=r"no difference of differences is of two studies \(runtimes-std-mutex, runti"):
-        judge(said(more_added(other, ours), under(5)))
+        judge(said(difference_of_differences(other, ours), under(5)))
 
 
 def test_a_ratio_of_two_programs_is_known_as_far_as_the_one_that_is_known_less():
@@ -259,7 +268,9 @@ def test_a_sentence_has_one_outcome(judge):
 
 def test_what_is_more_added_is_the_difference_of_what_both_rows_say(judge):
     one, other = (pair("zero-cost", name, "manual", OFF) for name in ("box", "nonbox"))
-    (more_of_one,), *rows = (judge.effects(of) for of in (ac.more_added(one, other), one.added, other.added))
+    (more_of_one,), *rows = (
+        judge.effects(of) for of in (ac.difference_of_differences(one, other), one.added, other.added)
+    )
     assert more_of_one.value == pytest.approx(rows[0][0].value - rows[1][0].value)
     assert more_of_one.low < more_of_one.value < more_of_one.high
 
@@ -318,7 +329,7 @@ def test_equal_counts_are_neither_more_nor_less(of, region):
 def test_counts_of_two_pairs_are_compared_as_times_are(judge):
     one = FREE.counted("instructions")
     added, ratio = (judge.effects(of)[0].value for of in (one.added, one.ratio))
-    assert judge.effects(more_added(one, one.turned))[0].value == pytest.approx(2 * added)
+    assert judge.effects(difference_of_differences(one, one.turned))[0].value == pytest.approx(2 * added)
     assert judge.effects(ratio_of_ratios(one, one.turned))[0].value == pytest.approx(ratio**2)
     none = FREE.counted("syscalls")
     assert judge.effects(ratio_of_ratios(one, none))[0].missing == "it divides by a count of zero"
@@ -339,7 +350,7 @@ def test_one_refused_case_leaves_a_group_open_unless_the_others_decide(judge, re
 def test_a_typical_and_an_undisturbed_machine_that_contradict_each_other_leave_it_undecided(judge):
     one = said(FREE.ratio, over(2.0))
 
-    def found(*undisturbed: float) -> Found:
+    def found(*undisturbed: float) -> FindingResult:
         return judge(one, {"it": [Effect(2.5, 2.4, 2.6, freedom=9.0, undisturbed=undisturbed)]})
 
     assert found(2.45, 2.35, 2.55).outcome is found(2.0, 1.9, 2.1).outcome is HOLDS, "nor does one that is undecided"
@@ -606,7 +617,7 @@ def test_the_other_machines_stand_behind_with_what_is_not_as_expected_there(judg
 
 
 def test_numbers_link_to_the_comparisons_that_they_are_of(judge):
-    one, added = said(FREE.ratio, SLOWER, so="So it is {it}."), said(more_added(CALLS, FREE))
+    one, added = said(FREE.ratio, SLOWER, so="So it is {it}."), said(difference_of_differences(CALLS, FREE))
     html = shown.html(shown.said(judge(one), judge.run))
     assert (
         html.count('href="#note-') == 2 and 'title="expected: at least 1.0' in html and 'id="finding-page-id"' in html

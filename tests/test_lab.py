@@ -173,7 +173,7 @@ class Notebook:
         def done() -> bool:
             cells = self.cells()[first : last + 1]
             if self.idle():
-                self.check(first, last)  # after an error, the cells below it do not run
+                self.check(first, last)  # an error is told at once
             # All are sent at once, and the numbers say that all of them have come back.
             return (
                 all(

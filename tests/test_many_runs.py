@@ -8,7 +8,7 @@ from made_up_runs import LADDER, OFF, REVERSED, change_record, copy_of, make_run
 
 from async_cost.findings.operands import pair
 from async_cost.machines import claims
-from async_cost.machines.many import chosen_folders, read_many
+from async_cost.machines.many import candidate_folders, read_many
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.measured import Measured
@@ -133,11 +133,11 @@ def test_all_runs_and_the_one_of_the_report_are_chosen_once(tmp_path, monkeypatc
     inside, outside = make_run(tmp_path / "runs", **SMALL), make_run(tmp_path / "else", machine="other", **SMALL)
     monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("ASYNC_COST_RUN", str(outside))
-    assert chosen_folders() == [outside, inside]
+    assert candidate_folders() == [outside, inside]
     monkeypatch.setenv("ASYNC_COST_RUN", str(inside))
-    assert chosen_folders() == [inside]
+    assert candidate_folders() == [inside]
     monkeypatch.setenv("ASYNC_COST_COMPARE", f"{outside}:{inside}:{outside}")
-    assert chosen_folders() == [outside, inside]
+    assert candidate_folders() == [outside, inside]
 
 
 def test_headlines_are_of_pairs_that_are_compared():
@@ -154,7 +154,7 @@ def test_claims_are_judged_once_for_a_run(tmp_path, monkeypatch):
     monkeypatch.setenv("ASYNC_COST_REPORTS", str(tmp_path / "reports"))
     for seed, name in enumerate(("alpha", "beta")):
         make_run(tmp_path / "runs", machine=name, seed=seed, rounds=60)
-    found = claims.on_machines(read_many(find_runs(tmp_path / "runs")))
+    found = claims.by_number_of_machines(read_many(find_runs(tmp_path / "runs")))
     assert (found["machines"] <= 2).all() and found["holds"].sum() > 0
     monkeypatch.setattr(claims, "outcomes", None)
-    assert claims.on_machines(read_many(find_runs(tmp_path / "runs"))).equals(found), "from the derived table"
+    assert claims.by_number_of_machines(read_many(find_runs(tmp_path / "runs"))).equals(found), "from the derived table"

@@ -187,7 +187,7 @@ def test_a_machine_speaks_by_its_newest_evidence(tmp_path):
     make_run(tmp_path, machine="m", seed=1, **QUIET)
     make_run(tmp_path, machine="m", seed=2, name="20260102T000000Z", changes=LATER, **QUIET)
     make_run(tmp_path, machine="m", seed=3, name="20260103T000000Z", profile="quick", changes=LATER, **QUIET)
-    chosen = hardware.one_of_each(read_many(find_runs(tmp_path)))
+    chosen = hardware.representative_ratios(read_many(find_runs(tmp_path)))
     assert chosen["run"].unique().to_list() == ["m/20260102T000000Z"]
 
 

@@ -50,7 +50,7 @@ LINES, WORDS = 500, 3000
 
 @pytest.fixture(scope="module", autouse=True)
 def committed(tmp_path_factory) -> Iterator[None]:
-    """Pages read the committed runs and experiments alone, not what somebody has measured beside them."""
+    """Pages read the committed runs and experiments alone, not those measured beside them."""
     ours, theirs = tmp_path_factory.mktemp("committed") / "runs", runs_root()
     for folder in committed_runs():
         shutil.copytree(folder, ours / folder.relative_to(theirs))

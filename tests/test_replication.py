@@ -10,7 +10,7 @@ from made_up_runs import LADDER, OFF, ON, ZERO_COST, bench_of, make_run
 from async_cost.findings.committed import definitions
 from async_cost.findings.record import SHOWN
 from async_cost.literature.claims import Claim, Comparison, load_claims
-from async_cost.literature.replication import Judgement, outcomes, score, validity_sentence
+from async_cost.literature.replication import ClaimResult, outcomes, score, validity_sentence
 from async_cost.paths import repository_root
 from async_cost.report.claims import COUNTS, FASTER, SIZE, advice, in_numbers
 from async_cost.report.records import findings_tested
@@ -35,7 +35,7 @@ def ratio(relation: str, least: float | None, most: float | None) -> Claim:
 MORE, LESS = ratio("greater", 1, None), ratio("less", None, 1)
 
 
-def weighed(run_folder, *claims: Claim) -> list[Judgement]:
+def weighed(run_folder, *claims: Claim) -> list[ClaimResult]:
     return outcomes(load_run(run_folder), claims or HERE)
 
 
@@ -155,7 +155,7 @@ def times_of(claim: Claim, study: str = "zero-cost") -> set[tuple[str, str]]:
     return {(one.variant, one.parameter) for one in timed}
 
 
-def numbers(found: list[Judgement]) -> dict[str, tuple]:
+def numbers(found: list[ClaimResult]) -> dict[str, tuple]:
     return {one.claim.id: (one.published, one.clean) for one in found}
 
 

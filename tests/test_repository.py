@@ -16,12 +16,11 @@ from async_cost.paths import runs_root
 from async_cost.runs.find import load_run, reference_run
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.statistics.measured import Measured
+from async_cost.workflow.contribute import LIMIT_BYTES
 from async_cost.workflow.toolchain import ROOT
 
 TRACKED = [str(path.relative_to(ROOT)) for path in tracked()]
 PAGES = [name for name in TRACKED if name.endswith(".md")]
-#: Bytes that a committed run may take.
-RUN_LIMIT = 5_000_000
 
 
 #: Studies whose controls must hold in the reference run. In the others each group is judged by its own, and one that
@@ -81,7 +80,7 @@ def test_every_variable_of_the_environment_is_documented_and_every_documented_on
 
 
 def test_no_report_is_committed():
-    """A table next to a report is believed: nobody but this machine may have made it."""
+    """A table next to a report is believed: only this machine may have made it."""
     assert not [name for name in TRACKED if name.startswith("reports/")]
 
 
@@ -91,7 +90,7 @@ def test_committed_runs_stay_small():
         if name.startswith("data/runs/") and name.count("/") > 3:
             sizes[name.rsplit("/", 1)[0]] += (ROOT / name).stat().st_size
     assert sizes, f"no run is committed below {runs_root()}"
-    large = [run for run, size in sizes.items() if size > RUN_LIMIT]
+    large = [run for run, size in sizes.items() if size > LIMIT_BYTES]
     assert not large, f"compress the tables (gzip -9): {large}"
 
 

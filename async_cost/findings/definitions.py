@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from async_cost.findings.committed import definitions, judged
-from async_cost.findings.finding import Filled, Judge, slot
+from async_cost.findings.finding import Judge, SlotResult, slot
 from async_cost.findings.latency import latencies
 from async_cost.findings.prices import Place, counted, priced, quantity
 from async_cost.findings.record import SHOWN, Finding, Slot
@@ -20,7 +20,7 @@ from async_cost.runs.judged import claims_of_today, definition, seen_by
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import Case
 from async_cost.statistics.measured import Key
-from async_cost.statistics.statement import Outcome, Weighed, weigh
+from async_cost.statistics.statement import Assessment, Outcome, assess
 
 #: What of a finding is judged, besides its operands and the limits of their groups.
 OF_FINDING = ("operation", "quantity", "unit", "per", "share", "processors", "of", "relation", "least", "most")
@@ -92,9 +92,9 @@ def rows_of_finding(one: Finding, limits: Limits) -> list[dict[str, object]]:
     ]
 
 
-def hashes_of(findings: Iterable[Finding], limits: Limits | None = None) -> dict[Place, str]:
+def hashes_of(findings: Iterable[Finding]) -> dict[Place, str]:
     """Return the hashes of the definitions of all slots, by id and slot."""
-    limits = limits_of_today() if limits is None else limits
+    limits = limits_of_today()
     rows = (row for one in findings for row in rows_of_finding(one, limits))
     return {(str(row["id"]), str(row["slot"])): str(row["hash"]) for row in rows}
 
@@ -144,7 +144,7 @@ def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, objec
             at = one.slot.id, one.slot.name
             yield _row("finding", *at, hashes[at], run) | _says(one) | {"tested": "yes" if hashes[at] in tested else ""}
     for price in price_slots():
-        filled = Filled(price, *weigh(price, price.main.cases, judge.effects(price.main), run), judged=False)
+        filled = SlotResult(price, *assess(price, price.main.cases, judge.effects(price.main), run), judged=False)
         yield _row("price", price.id, price.name, str(row_of(price, limits_of_today())["hash"]), run) | _says(filled)
     for said in outcomes(run):
         weighed = said.published
@@ -155,7 +155,7 @@ def _row(kind: str, id: str, slot: str, hash: str, run: Run) -> dict[str, object
     return {"kind": kind, "id": id, "slot": slot, "hash": hash, "series": run.info.run_id}
 
 
-def _says(one: Filled) -> dict[str, object]:
+def _says(one: SlotResult) -> dict[str, object]:
     """What is said of a slot: the case that decides, the ends of all cases, and of how many it is true."""
     measured = one.measured
     ends = {"least": measured[0].effect, "greatest": measured[-1].effect} if measured else {}
@@ -164,11 +164,11 @@ def _says(one: Filled) -> dict[str, object]:
     return _numbers_of(one.weighed) | {name: _digits(end) for name, end in ends.items()} | {"true": true} | outcome
 
 
-def _outcome(weighed: Weighed) -> dict[str, object]:
+def _outcome(weighed: Assessment) -> dict[str, object]:
     return {"outcome": NOT_JUDGED if weighed.doubted else weighed.outcome.value}
 
 
-def _numbers_of(weighed: Weighed) -> dict[str, object]:
+def _numbers_of(weighed: Assessment) -> dict[str, object]:
     return {"value": _digits(weighed.effect), "low": _digits(weighed.low), "high": _digits(weighed.high)}
 
 

@@ -12,22 +12,22 @@ from async_cost.findings.record import SHOWN, Finding, Slot
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import Effect, effect
 from async_cost.statistics.measured import Measured
-from async_cost.statistics.statement import Outcome, Weighed, together, weigh
+from async_cost.statistics.statement import Assessment, Outcome, assess, together
 
 
 @dataclass(frozen=True)
-class Filled:
+class SlotResult:
     """What a run says of a slot: `weighed` all its cases together, `each` one by one; `judged` whether its region is
     judged on this machine.
     """
 
     slot: Slot
-    weighed: Weighed
-    each: tuple[Weighed, ...]
+    weighed: Assessment
+    each: tuple[Assessment, ...]
     judged: bool
 
     @property
-    def measured(self) -> list[Weighed]:
+    def measured(self) -> list[Assessment]:
         """The cases that have a number, the least first."""
         return sorted((one for one in self.each if one.effect is not None), key=lambda one: one.effect or 0.0)
 
@@ -42,17 +42,17 @@ class Filled:
 
 
 @dataclass(frozen=True)
-class Found:
+class FindingResult:
     """What a run says of a finding, slot by slot; not `tested` if the run tests other findings, and this one was
     defined after it began.
     """
 
     finding: Finding
-    slots: tuple[Filled, ...]
+    slots: tuple[SlotResult, ...]
     tested: bool = True
 
     @property
-    def judged(self) -> list[Filled]:
+    def judged(self) -> list[SlotResult]:
         """The slots that are judged here."""
         return [one for one in self.slots if one.judged]
 
@@ -62,7 +62,7 @@ class Found:
         return together(one.weighed.outcome for one in self.judged) if self.judged else None
 
     @property
-    def doubted(self) -> Filled | None:
+    def doubted(self) -> SlotResult | None:
         """The first slot whose number is no evidence in this run, unless the others refute the sentence."""
         doubted = next((one for one in self.slots if one.weighed.doubted), None)
         return None if self.outcome is Outcome.DOES_NOT_HOLD else doubted
@@ -125,7 +125,7 @@ class Judge:
             return [Effect(of.constant, of.constant, of.constant)]
         return [effect(of, case, self.measured) for case in of.cases]
 
-    def __call__(self, one: Finding, effects: Mapping[str, Sequence[Effect]] | None = None) -> Found:
+    def __call__(self, one: Finding, effects: Mapping[str, Sequence[Effect]] | None = None) -> FindingResult:
         """What the run says about a finding; or what `effects` say, by slot, each with its own interval, in place of
         those of the run. The intervals of all judged cases of a sentence hold together.
         """
@@ -136,6 +136,6 @@ class Judge:
         filled = []
         for slot in one.slots:
             number = among if slot.name in judged else 1
-            weighed, each = weigh(slot, slot.main.cases, numbers[slot.name], self.run, number)
-            filled.append(Filled(slot, weighed, each, slot.name in judged))
-        return Found(one, tuple(filled))
+            weighed, each = assess(slot, slot.main.cases, numbers[slot.name], self.run, number)
+            filled.append(SlotResult(slot, weighed, each, slot.name in judged))
+        return FindingResult(one, tuple(filled))

@@ -15,7 +15,7 @@ MOST_WORDS = 25
 LOOSE = 2.0
 #: A slot in a template, with how it is written.
 SLOT = re.compile(r"\{(\w+)(?::([^}]+))?\}")
-#: A result that somebody typed. Loads (KiB, connections, tasks) and what a document says may be typed.
+#: A result that was typed. Loads (KiB, connections, tasks) and what a document says may be typed.
 TYPED = re.compile(rf"\d\s?(?:ns|µs|us|ms|s|%|times|{TIMES}|x|kB|MB|bytes|nanoseconds|microseconds|per cent)(?!\w)")
 #: How a slot may be written, and a ratio alone.
 FORMS, FORMS_OF_RATIOS = ("", "+", "x", "%", "of"), ("x", "%", "of")

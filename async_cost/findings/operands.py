@@ -232,7 +232,7 @@ def ratio_of_ratios(one: Pair, other: Pair) -> Quantity:
     return replace(one.ratio, operation="ratio of ratios", cases=cases)
 
 
-def more_added(one: Pair, other: Pair) -> Quantity:
+def difference_of_differences(one: Pair, other: Pair) -> Quantity:
     """Return what `one` adds to a unit of work, less what `other` adds, from the same rounds."""
     return replace(one.added, operation="difference of differences", cases=(one.cases[0] + other.cases[0],))
 

@@ -9,7 +9,7 @@ from async_cost.derived import code_of
 from async_cost.findings.definitions import committed, series_of
 from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import outcomes
-from async_cost.machines.hardware import chosen_runs
+from async_cost.machines.hardware import representative_runs
 from async_cost.machines.many import ManyRuns, stored_rows
 from async_cost.runs.judged import claims_of_today
 from async_cost.runs.run import Run
@@ -22,14 +22,14 @@ COUNTED = (Outcome.HOLDS, Outcome.DOES_NOT_HOLD, Outcome.UNDECIDED)
 CODE = code_of("literature", "findings", "machines")
 
 
-def on_machines(many: ManyRuns) -> pl.DataFrame:
+def by_number_of_machines(many: ManyRuns) -> pl.DataFrame:
     """Return a row for each claim that was measured: claim, study, holds, does not hold, undecided (numbers of
     machines), machines (their sum).
 
     Of each machine the run counts that speaks for the study of the claim. A machine that does not hold the operands of
     a claim is left out.
     """
-    chosen = chosen_runs(many).filter("trusted").cast({"run": pl.String, "study": pl.String})
+    chosen = representative_runs(many).filter("trusted").cast({"run": pl.String, "study": pl.String})
     folders = [many.folders[name] for name in chosen["run"].unique(maintain_order=True)]
     with ThreadPoolExecutor() as pool:
         verdicts = pl.concat([pl.DataFrame(schema=VERDICTS), *pool.map(_verdicts, folders)])

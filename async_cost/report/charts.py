@@ -277,7 +277,7 @@ def bars(
     return _chart(layers, f"{description} {seen}", height, title, subtitle)
 
 
-def staircase(
+def waterfall(
     frame: pl.DataFrame, *, description: str, title: str = "", value: str, x_title: str
 ) -> alt.LayerChart | None:
     """Totals one below the other, each drawn as the step from the one before: columns variant and `value`."""

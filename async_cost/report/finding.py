@@ -17,7 +17,7 @@ from async_cost import words
 from async_cost.findings.committed import Machine, definitions, kind, machines
 from async_cost.findings.committed import short as short_name
 from async_cost.findings.definitions import NOT_JUDGED, hashes_of, said_by
-from async_cost.findings.finding import Filled, Found
+from async_cost.findings.finding import FindingResult, SlotResult
 from async_cost.findings.lint import SLOT, slots_of
 from async_cost.findings.names import name as called
 from async_cost.findings.record import Finding, Slot
@@ -25,7 +25,7 @@ from async_cost.report import figures, markup, tables
 from async_cost.runs.comparisons import address
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.run import Run
-from async_cost.statistics.statement import Outcome, Weighed, together
+from async_cost.statistics.statement import Assessment, Outcome, together
 
 #: What data/judged.csv says by a series of each slot of a finding, by its name.
 Rows = Mapping[str, dict | None]
@@ -69,7 +69,7 @@ class Row(msgspec.Struct, frozen=True):
     study: str = ""
 
 
-class Said(msgspec.Struct, frozen=True):
+class RenderedFinding(msgspec.Struct, frozen=True):
     """What a page says of a finding. `head` and `small` are Markdown with places for the `texts` of numbers, of which
     those that are rows of the table of comparisons have `addresses`. `asserted`: the head is the author's sentence.
     """
@@ -104,7 +104,7 @@ class Said(msgspec.Struct, frozen=True):
         return not any(row.here for row in self.rows)
 
 
-def said(found: Found, run: Run) -> Said:
+def said(found: FindingResult, run: Run) -> RenderedFinding:
     """Return what a page of `run` says of a finding."""
     finding, rough = found.finding, run.info.profile in NOT_EVIDENCE
     forms, known = forms_of(finding), _committed(finding)
@@ -125,7 +125,7 @@ def said(found: Found, run: Run) -> Said:
     spans = spans if set(spans) != {"exact"} else spans[:1]
     intervals = "" if rough or not spans else figures.together(spans)
     remark = "" if rough else _remark(found, mark, forms)
-    return Said(
+    return RenderedFinding(
         id=finding.id,
         page=finding.page,
         mark=mark,
@@ -143,7 +143,7 @@ def said(found: Found, run: Run) -> Said:
     )
 
 
-def yardstick(found: Found, run: Run) -> Said:
+def yardstick(found: FindingResult, run: Run) -> RenderedFinding:
     """Return how fast a machine is: a line that a page of another kind of machine begins with, and a row for its
     table.
     """
@@ -165,7 +165,7 @@ def yardstick(found: Found, run: Run) -> Said:
 # -- the mark --------------------------------------------------------------------------------------
 
 
-def _mark(found: Found, lacking: set[str]) -> str:
+def _mark(found: FindingResult, lacking: set[str]) -> str:
     outcomes = {filled.weighed.outcome for filled in found.slots}
     if _nothing_measured(found) or Outcome.NOT_MEASURABLE in outcomes:
         return NOTHING_TO_SAY
@@ -184,7 +184,7 @@ def mark_of(outcomes: Iterable[str], *, tested: bool) -> str:
     return {Outcome.HOLDS: "✓" if tested else FITTED, Outcome.DOES_NOT_HOLD: "≠"}.get(word, "?")
 
 
-def _usable(weighed: Weighed) -> bool:
+def _usable(weighed: Assessment) -> bool:
     """Whether a number that crosses a border is known well enough to use: to a quarter of its effect, or to what counts
     as a difference. One that two readings contradict is not.
     """
@@ -198,7 +198,7 @@ def _usable(weighed: Weighed) -> bool:
     return (high - low) / 2 <= max(USABLE * abs(effect), none[1])
 
 
-def _signs_are_right(found: Found) -> bool:
+def _signs_are_right(found: FindingResult) -> bool:
     """Whether numbers that this machine only shows lie on the side of no effect that the sentence says."""
     for filled in found.slots:
         slot, nothing = filled.slot, figures.nothing(filled.slot)
@@ -211,12 +211,12 @@ def _signs_are_right(found: Found) -> bool:
     return True
 
 
-def _nothing_measured(found: Found) -> bool:
+def _nothing_measured(found: FindingResult) -> bool:
     """Whether a run has none of its numbers: the figure of a document is no measurement."""
     return not any(filled.measured for filled in found.slots if filled.slot.main.constant is None)
 
 
-def _gap(found: Found) -> Filled | None:
+def _gap(found: FindingResult) -> SlotResult | None:
     """The slot of an undecided finding that missing cases leave open, where no number crosses a border."""
     crossing = any(weighed.outcome is Outcome.UNDECIDED for filled in found.judged for weighed in filled.each)
     if crossing or found.outcome is not Outcome.UNDECIDED:
@@ -227,7 +227,7 @@ def _gap(found: Found) -> Filled | None:
 # -- its numbers -----------------------------------------------------------------------------------
 
 
-def number(filled: Filled, form: str, *, label: bool = False) -> str:
+def number(filled: SlotResult, form: str, *, label: bool = False) -> str:
     """Return the number of a slot; of several cases the least and the greatest, or of how many it is true."""
     ends, slot = filled.ends, filled.slot
     if not ends:
@@ -255,7 +255,7 @@ def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
     return figures.text(slot, form, values, signed=around or other_side)
 
 
-def _interval(filled: Filled, forms: dict[str, str]) -> str:
+def _interval(filled: SlotResult, forms: dict[str, str]) -> str:
     """The interval of a number, of several cases from the lowest end to the highest; nothing of a given number."""
     ends, slot = filled.ends, filled.slot
     if not ends or slot.main.constant is not None or (slot.of == "most" and slot.is_judged):
@@ -263,7 +263,9 @@ def _interval(filled: Filled, forms: dict[str, str]) -> str:
     return figures.interval(slot, forms[slot.name], ends["low"], ends["high"])
 
 
-def _others(used: Sequence[Filled], forms: dict[str, str], others: Mapping[str, Rows], rough: bool) -> Iterator[str]:
+def _others(
+    used: Sequence[SlotResult], forms: dict[str, str], others: Mapping[str, Rows], rough: bool
+) -> Iterator[str]:
     """The numbers of each committed machine of another kind, behind its name; beside a quick run, only known ones."""
     slots = [filled.slot for filled in used if filled.slot.main.constant is None]
     for name, rows in others.items():
@@ -309,7 +311,7 @@ def _of_row(slot: Slot, form: str, row: dict | None) -> str:
 # -- what is around them ---------------------------------------------------------------------------
 
 
-def _remark(found: Found, mark: str, forms: dict[str, str]) -> str:
+def _remark(found: FindingResult, mark: str, forms: dict[str, str]) -> str:
     """Why it is not said as a sentence."""
     expected = words.listing(figures.region(filled.slot, forms[filled.slot.name]) for filled in found.judged)
     if found.doubted:
@@ -332,7 +334,9 @@ def _remark(found: Found, mark: str, forms: dict[str, str]) -> str:
     return ""
 
 
-def _rows(found: Found, forms: dict[str, str], texts: dict[str, str], known: Mapping[str, Rows]) -> Iterator[Row]:
+def _rows(
+    found: FindingResult, forms: dict[str, str], texts: dict[str, str], known: Mapping[str, Rows]
+) -> Iterator[Row]:
     """The parts of the label, a row each, with the numbers of all machines."""
     finding = found.finding
     defined = definitions().filter(id=finding.id).with_columns(reworded=pl.format("{}: reworded", "reworded"))
@@ -362,7 +366,7 @@ def _rows(found: Found, forms: dict[str, str], texts: dict[str, str], known: Map
         )
 
 
-def _against(filled: Sequence[Filled]) -> str:
+def _against(filled: Sequence[SlotResult]) -> str:
     """The cases that are not as expected, or open, of a number that most must be: ` (not: a; b; open: c)`."""
     listed = []
     for head, outcome in (("not", Outcome.DOES_NOT_HOLD), ("open", Outcome.UNDECIDED)):
@@ -400,7 +404,7 @@ def _around(slot: Slot) -> bool:
 # -- rendered --------------------------------------------------------------------------------------
 
 
-def filled(finding: Said, template: str, *, links: bool = False, strong: bool = False) -> str:
+def filled(finding: RenderedFinding, template: str, *, links: bool = False, strong: bool = False) -> str:
     """Return a template of a finding with its numbers, which are bold or linked to their notes, in Markdown."""
 
     def shown(name: str) -> str:
@@ -410,23 +414,23 @@ def filled(finding: Said, template: str, *, links: bool = False, strong: bool = 
     return SLOT.sub(lambda found: shown(found[1]) if found[1] in finding.texts else "", template)
 
 
-def head(finding: Said, *, links: bool = False) -> str:
+def head(finding: RenderedFinding, *, links: bool = False) -> str:
     """Return the sentence in bold, or the label with its numbers in bold, in Markdown."""
     text = filled(finding, finding.head, links=links, strong=not finding.asserted)
     return f"**{text}**" if finding.asserted else text
 
 
-def short(finding: Said) -> str:
+def short(finding: RenderedFinding) -> str:
     """Return the label with its numbers, in Markdown."""
     return filled(finding, finding.short, strong=finding.head != finding.short or not finding.asserted)
 
 
-def sign(finding: Said) -> str:
+def sign(finding: RenderedFinding) -> str:
     """Return the mark before a sentence; none where its border was fitted, which is said behind it."""
     return "" if finding.mark == FITTED or (finding.mark == "·" and finding.asserted) else finding.mark
 
 
-def small(finding: Said, *, links: bool = False) -> str:
+def small(finding: RenderedFinding, *, links: bool = False) -> str:
     """Return what stands behind the sentence, in Markdown."""
     text = filled(finding, finding.small, links=links)
     if finding.mark == FITTED:
@@ -434,7 +438,7 @@ def small(finding: Said, *, links: bool = False) -> str:
     return text if finding.asserted or text.startswith("[") or not text else f"({text})"
 
 
-def markdown(finding: Said) -> str:
+def markdown(finding: RenderedFinding) -> str:
     """Return the finding in Markdown, for where there is no style."""
     if finding.is_yardstick:
         return finding.head
@@ -442,7 +446,7 @@ def markdown(finding: Said) -> str:
     return f"{text}\n\n{filled(finding, finding.so)}" if finding.so else text
 
 
-def html(finding: Said) -> str:
+def html(finding: RenderedFinding) -> str:
     """Return the finding as a part of a page that can be linked to; what was expected is a tooltip."""
     if finding.is_yardstick:
         return f"<p>{markup.inline(finding.head)}</p>" if finding.head else ""
@@ -456,7 +460,7 @@ def html(finding: Said) -> str:
     )
 
 
-def table(findings: Sequence[Said]) -> str:
+def table(findings: Sequence[RenderedFinding]) -> str:
     """Return findings of a quick run as HTML: what each number is, the reader's, those of the committed machines."""
     names = [machine.name for machine in machines()]
     top = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("", "yours", *names))
@@ -470,7 +474,7 @@ def table(findings: Sequence[Said]) -> str:
     return f'<table class="numbers"><thead><tr>{top}</tr></thead><tbody>\n{body}</tbody></table>' if body else ""
 
 
-def footnotes(findings: Sequence[Said]) -> Iterator[str]:
+def footnotes(findings: Sequence[RenderedFinding]) -> Iterator[str]:
     """Yield what stands at the end of a page: what was expected of each number, as a folded table; what was not
     measured, with the command that measures it.
     """

@@ -30,7 +30,7 @@ from async_cost.findings.finding import Judge
 from async_cost.findings.lint import SLOT, slots_of
 from async_cost.findings.record import SHOWN, Finding, Slot, recorded
 from async_cost.machines import hardware
-from async_cost.machines.many import chosen_folders, read_many, stored_rows
+from async_cost.machines.many import candidate_folders, read_many, stored_rows
 from async_cost.paths import reports_root
 from async_cost.report import charts, figures
 from async_cost.report.finding import FITTED, forms_of, mark_of, parts
@@ -52,7 +52,7 @@ class Machines:
 
     def __init__(self) -> None:
         self.each = "run" if os.environ.get("ASYNC_COST_COMPARE") else "machine"
-        self.many = read_many(chosen_folders())
+        self.many = read_many(candidate_folders())
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -70,7 +70,7 @@ class Machines:
         findings = recorded(sorted(_analyses().glob("*.ipynb")))
         stated = _stated(findings)
         hashes = {(id, slot): hash for id, slot, hash in stated.select("finding", "slot", "hash").iter_rows()}
-        speaking = hardware.chosen_runs(self.many).cast(dict.fromkeys(("run", "study"), pl.String))
+        speaking = hardware.representative_runs(self.many).cast(dict.fromkeys(("run", "study"), pl.String))
         runs = self.many.runs.cast(dict.fromkeys(("run", "machine"), pl.String))
         if self.each == "machine":
             runs = runs.join(speaking.filter("trusted"), on="run", how="semi", maintain_order="left")

@@ -20,7 +20,7 @@ from async_cost.findings.record import Finding, recorded
 from async_cost.report import charts, finding, markup
 from async_cost.report.assets import TEMPLATE
 from async_cost.report.calculator import CALCULATOR
-from async_cost.report.finding import Said
+from async_cost.report.finding import RenderedFinding
 from async_cost.report.tables import ROWS
 
 #: Tags prose that is for those who see the code below it.
@@ -38,7 +38,7 @@ class Page:
     answer: Markup | None
     #: The definitions of what it says of numbers, in its order, and what it says.
     findings: list[Finding]
-    said: list[Said] = field(default_factory=list)
+    said: list[RenderedFinding] = field(default_factory=list)
     #: The addresses of the comparisons whose numbers it shows.
     rows: list[str] = field(default_factory=list)
     #: What its calculator reads, as JSON, if it has one.
@@ -69,21 +69,21 @@ class Page:
         return Markup(found[0]) if found else self.answer
 
 
-def said_in(content: nbformat.NotebookNode) -> list[Said]:
+def said_in(content: nbformat.NotebookNode) -> list[RenderedFinding]:
     """What a notebook says of its findings, in its order."""
     outputs = (output for cell in content.cells for output in cell.get("outputs", []))
     return [one for output in outputs if (one := said_of(output))]
 
 
-def first_of(said: Iterable[Said]) -> Said | None:
+def first_of(said: Iterable[RenderedFinding]) -> RenderedFinding | None:
     """Return the first finding that is not a yardstick."""
     return next((one for one in said if not one.is_yardstick), None)
 
 
-def said_of(output: nbformat.NotebookNode) -> Said | None:
+def said_of(output: nbformat.NotebookNode) -> RenderedFinding | None:
     """Return what an output says of a finding."""
     record = output.get("metadata", {}).get(finding.SAID)
-    return record and msgspec.convert(record, Said)
+    return record and msgspec.convert(record, RenderedFinding)
 
 
 def answers_of(content: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
@@ -161,7 +161,7 @@ def render(content: nbformat.NotebookNode, *, as_markdown: bool = False) -> None
     """
     said = said_in(content)
     for cell in content.cells:
-        outputs, rough = list[nbformat.NotebookNode](), list[Said]()
+        outputs, rough = list[nbformat.NotebookNode](), list[RenderedFinding]()
         for output in [*cell.get("outputs", []), None]:
             one = output and said_of(output)
             if one and one.rough:

@@ -20,6 +20,7 @@ from async_cost.report import assets, calculator, finding, latency, markup, prov
 from async_cost.report.notebook import Page, read, take_heading
 from async_cost.report.notes import Notes
 from async_cost.report.records import banner, covers, next_build
+from async_cost.runs import comparisons
 from async_cost.runs.find import open_run, reference
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo
@@ -67,7 +68,8 @@ def publish(
 def _copy_data(run_dir: Path, data: Path, sitting: str = "") -> list[dict[str, str]]:
     data = data / sitting
     data.mkdir(parents=True, exist_ok=True)
-    sources = sorted({path for pattern in ("run.json", "*.csv", "*.csv.gz") for path in run_dir.glob(pattern)})
+    own = {path for pattern in ("run.json", "*.csv", "*.csv.gz") for path in run_dir.glob(pattern)}
+    sources = sorted(own) + comparisons.files_of(run_dir)
     for source in sources:
         shutil.copyfile(source, data / source.name)
     return [

@@ -215,7 +215,7 @@ class Reading:
         so: str = "",
         processors: int = 1,
         **slots: Quantity | Expected,
-    ) -> shown.Said:
+    ) -> shown.RenderedFinding:
         """Say a sentence whose numbers this run fills in, and judge those of which something is expected.
 
         Each `{slot}` of the sentence is a quantity, or a quantity with what is expected of it (`.expect(least, most)`).
@@ -249,7 +249,7 @@ class Reading:
                 bars.append((name, base, added, strong, f"on {words.short_time(base)}: {compared}"))
         return pl.DataFrame(bars, ["row", "base", "added", "strong", "plain"], orient="row")
 
-    def why(self, *said: shown.Said) -> None:
+    def why(self, *said: shown.RenderedFinding) -> None:
         """Say whether findings that follow from a cause are as expected, on this machine and on the committed ones."""
         here = {one.mark for one in said}
         if not here & set(shown.DECIDED):
@@ -272,7 +272,7 @@ class Reading:
         return all(hashes[one.id, slot.name] in tested for slot in one.judged)
 
 
-def _show(one: Finding, said: shown.Said) -> shown.Said:
+def _show(one: Finding, said: shown.RenderedFinding) -> shown.RenderedFinding:
     """Display what is said, with its definition and itself in the metadata."""
     text = shown.markdown(said)
     records = {record.RECORD: record.record(one), shown.SAID: msgspec.to_builtins(said)}

@@ -27,9 +27,9 @@ def definition(judged: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def findings_of_today(root: Path | None = None) -> dict[str, str]:
+def findings_of_today() -> dict[str, str]:
     """Return the hash of each definition in data/findings.csv that is judged, by `id/slot`."""
-    rows = (row for row in _rows("findings.csv", root) if row["relation"] != "shown")
+    rows = (row for row in _rows("findings.csv", None) if row["relation"] != "shown")
     return {f"{row['id']}/{row['slot']}": row["hash"] for row in rows}
 
 

@@ -104,7 +104,7 @@ def together(outcomes: Iterable[Outcome], of: str = "all") -> Outcome:
 
 
 @dataclass(frozen=True)
-class Weighed:
+class Assessment:
     """What a run says about one or several cases of a statement.
 
     `effect`, `low` and `high` are in the unit of the statement, null if nothing was measured; of several cases they
@@ -149,9 +149,9 @@ class Weighed:
         return self.none[0] <= low and high <= self.none[1]
 
 
-def weigh(
+def assess(
     statement: Statement, cases: Sequence[Case], effects: Sequence[Effect], run: Run, among: int | None = None
-) -> tuple[Weighed, tuple[Weighed, ...]]:
+) -> tuple[Assessment, tuple[Assessment, ...]]:
     """Judge all cases together, and each of them, by intervals that hold together: each is that of Bonferroni, which is
     also the first step of Holm's procedure, by which alone one case that fails can be told from chance.
 
@@ -167,12 +167,12 @@ def weigh(
     return _deciding(each, statement.of), each
 
 
-def _judged(statement: Statement, case: Case, run: Run, effect: Effect) -> Weighed:
+def _judged(statement: Statement, case: Case, run: Run, effect: Effect) -> Assessment:
     """The judgement on an effect. A group of comparisons that is no evidence decides nothing."""
     if effect.missing:
-        return Weighed(Outcome.NOT_MEASURED, reason=effect.missing, case=case)
+        return Assessment(Outcome.NOT_MEASURED, reason=effect.missing, case=case)
     value, low, high = effect.numbers
-    weighed = Weighed(
+    weighed = Assessment(
         outcome(statement, low, high, effect.base, effect.nothing),
         *(value, low, high),
         case=case,
@@ -219,12 +219,12 @@ def _sittings(statement: Statement, effect: Effect) -> float:
     return sittings_needed(value, low, high, holds, near * scale, effect.fixed, effect.sittings)
 
 
-def _deciding(cases: Sequence[Weighed], of: str) -> Weighed:
+def _deciding(cases: Sequence[Assessment], of: str) -> Assessment:
     """The judgement on all cases together, with the numbers of the one that supports the statement least."""
     if not cases:
-        return Weighed(Outcome.NOT_MEASURED, reason="no count and no time of these studies tells it")
+        return Assessment(Outcome.NOT_MEASURED, reason="no count and no time of these studies tells it")
 
-    def support(weighed: Weighed) -> tuple[bool, bool, float]:
+    def support(weighed: Assessment) -> tuple[bool, bool, float]:
         if weighed.effect is None or weighed.holds is None:
             return True, True, 0.0
         (_, low, high), (lowest, highest) = weighed.numbers, weighed.holds
@@ -245,7 +245,7 @@ def _deciding(cases: Sequence[Weighed], of: str) -> Weighed:
     return replace(shown, reason=shown.reason or (words.listing(gaps) if gaps else None), sittings=sittings)
 
 
-def departure(one: Statement, weighed: Weighed) -> str | None:
+def departure(one: Statement, weighed: Assessment) -> str | None:
     """Say how an effect differs from a statement that does not hold: its reverse, none that counts, a smaller or a
     larger one, or another number. None if the statement holds or is open.
     """

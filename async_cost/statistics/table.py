@@ -108,7 +108,7 @@ def key_of(folder: Path, depends_on: bytes = b"") -> str:
     return digest.hexdigest()
 
 
-def place_of(folder: Path, name: str, depends_on: bytes = b"") -> derived.Place | None:
+def place_of(folder: Path, name: str, depends_on: bytes = b"") -> derived.CacheEntry | None:
     """Return where the derived table `name` of the run in `folder` is; None if it has no report or cannot be read."""
     with suppress(OSError):
         if report := report_folder(folder):
