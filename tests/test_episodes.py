@@ -133,12 +133,12 @@ def test_a_run_that_was_stopped_while_it_was_completed_is_completed_and_nothing_
 
 def test_a_made_up_run_of_processes_that_differ_is_known_as_well_as_they_agree(tmp_path):
     run = load_run(made(tmp_path, rounds=120, episodes=12, between=0.02, noise=0.004))
-    one = load_run(made(tmp_path / "same", rounds=120, episodes=12, between=0.0, noise=0.004))
+    alike = load_run(made(tmp_path / "same", rounds=120, episodes=12, between=0.0, noise=0.004))
     row, other = (
-        Measured(one, STUDY).comparisons.filter(variant="nonbox", baseline_variant=BASELINE).row(0, named=True)
-        for one in (run, one)
+        Measured(loaded, STUDY).comparisons.filter(variant="nonbox", baseline_variant=BASELINE).row(0, named=True)
+        for loaded in (run, alike)
     )
-    width, narrow = (found["high"] / found["low"] - 1 for found in (row, other))
+    width, narrow = (comparison["high"] / comparison["low"] - 1 for comparison in (row, other))
     # The ratio of two keys that are off by 2 % each: 2.2 * 0.02 * sqrt(2 / 12), to either side.
     assert width == pytest.approx(2 * 2.2 * 0.02 * np.sqrt(2 / 12), rel=0.7) and narrow < width / 4
     assert row["low"] < 3 < row["high"] and row["episodes"] == 12

@@ -27,7 +27,7 @@ from async_cost.findings.record import Finding, Slot, recorded
 from async_cost.paths import reports_root, repository_root, runs_root
 from async_cost.report import finding as shown
 from async_cost.report import markup
-from async_cost.report.notebook import OF_CODE, answers_of, page_of, said_in
+from async_cost.report.notebook import OF_CODE, answers_of, findings_in, page_of
 from async_cost.report.publish import publish
 from async_cost.runs import experiments
 from async_cost.runs.find import reference_run
@@ -297,7 +297,7 @@ def text_of(sentence: str) -> str:
 
 
 def test_each_finding_can_be_linked_to_on_its_page(report, findings, executed):
-    said = [one for notebook in executed.values() for one in said_in(nbformat.read(notebook, as_version=4))]
+    said = [one for notebook in executed.values() for one in findings_in(nbformat.read(notebook, as_version=4))]
     assert [one.id for one in said] == [one.id for one in findings]
     for one in said:
         page = (report / f"{one.page}.html").read_text(encoding="utf-8")
@@ -334,7 +334,7 @@ def test_a_notebook_begins_with_its_question_and_an_answer_that_holds(room, run,
     sentence, page = re.fullmatch(r"(.+) So says .*\]\(([^)]+)\).", head.source).groups()
     assert (analysis(room).parent / page).exists()
     content = nbformat.read(executed[room], as_version=4)
-    if own := [one for one in said_in(content) if not one.is_yardstick]:
+    if own := [one for one in findings_in(content) if not one.is_yardstick]:
         assert own[0].asserted and own[0].mark in ("✓", shown.FITTED) and sentence == shown.head(own[0])
     else:
         said, so = COMPUTED[room]

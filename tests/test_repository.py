@@ -31,14 +31,14 @@ EVIDENCE = ("zero-cost", "ladder", "zero-cost-sockets")
 
 def test_what_is_not_committed_is_nothing_to_tests(tmp_path, monkeypatch):
     monkeypatch.setattr(ours, "ROOT", tmp_path)
-    for name in ("notebooks/a.ipynb", "notebooks/room/é b.ipynb", "notebooks/gone.ipynb", "notebooks/mine/own.ipynb"):
+    for name in ("notebooks/a.ipynb", "notebooks/folder/é b.ipynb", "notebooks/gone.ipynb", "notebooks/mine/own.ipynb"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    for command in ("init -q", "add notebooks/a.ipynb notebooks/gone.ipynb notebooks/room"):
+    for command in ("init -q", "add notebooks/a.ipynb notebooks/gone.ipynb notebooks/folder"):
         subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
     (tmp_path / "notebooks/gone.ipynb").unlink()
-    found = ours.tracked.__wrapped__("notebooks/**/*.ipynb")
-    assert [path.name for path in found] == ["a.ipynb", "é b.ipynb"]
+    paths = ours.tracked.__wrapped__("notebooks/**/*.ipynb")
+    assert [path.name for path in paths] == ["a.ipynb", "é b.ipynb"]
 
 
 def test_the_reference_run_is_evidence():
@@ -105,10 +105,10 @@ def test_links_between_files_lead_somewhere(page):
 def test_no_tracked_file_names_a_home_folder_or_a_registry_host():
     hosts = "|".join(["crates" + r"\.io/", "index" + r"\.crates", "pypi" + r"\.org", "pythonhosted", "artifactory"])
     pattern = re.compile(rf"/(home/[a-z]+|root)/|{hosts}")
-    found = []
+    named = []
     for name in TRACKED:
         if name.endswith((".gz", ".png")) or name.startswith("tests/"):  # tests hold such names on purpose
             continue
         text = (ROOT / name).read_text(encoding="utf-8", errors="replace")
-        found += [f"{name}: {match[0]}" for match in pattern.finditer(text)]
-    assert not found, found
+        named += [f"{name}: {match[0]}" for match in pattern.finditer(text)]
+    assert not named, named

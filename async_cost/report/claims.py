@@ -61,7 +61,7 @@ def counted(claims: pl.DataFrame) -> pl.DataFrame:
     fares worst stands for them. confounded is whether it does not hold where nothing else differs.
     """
     group = pl.coalesce("same_as", "claim")
-    every = pl.col("outcome").implode().map_elements(lambda each: together(map(Outcome, each)).value, pl.String)
+    every = pl.col("outcome").implode().map_elements(lambda values: together(map(Outcome, values)).value, pl.String)
     clean = pl.col("clean_outcome").eq(Outcome.DOES_NOT_HOLD).any()
     worst = pl.col("outcome").replace_strict({word: at for at, word in enumerate(OUTCOMES)}).arg_min()
     rows = claims.with_columns(confounded=clean.over(group), together=every.over(group))

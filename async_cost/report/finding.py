@@ -96,7 +96,7 @@ class RenderedFinding(msgspec.Struct, frozen=True):
         return words.plain(filled(self, self.head)).rstrip(".")
 
     def _ipython_display_(self) -> None:
-        """It has been displayed."""
+        """Do nothing: `Reading.finding` displayed this already; keeps IPython from showing it twice."""
 
     @property
     def absent(self) -> bool:
@@ -104,27 +104,27 @@ class RenderedFinding(msgspec.Struct, frozen=True):
         return not any(row.here for row in self.rows)
 
 
-def said(found: FindingResult, run: Run) -> RenderedFinding:
+def said(result: FindingResult, run: Run) -> RenderedFinding:
     """Return what a page of `run` says of a finding."""
-    finding, rough = found.finding, run.info.profile in NOT_EVIDENCE
+    finding, rough = result.finding, run.info.profile in NOT_EVIDENCE
     forms, known = forms_of(finding), _committed(finding)
     others = {machine.name: known[machine.name] for machine in apart_from(run)}
-    lacking = {filled.slot.name for filled in found.slots if not filled.measured}
-    mark = "" if rough else _mark(found, lacking)
+    lacking = {filled.slot.name for filled in result.slots if not filled.measured}
+    mark = "" if rough else _mark(result, lacking)
     # A sentence of which nothing is judged here may be said, too.
-    shown = found.outcome is None and not lacking and not found.doubted and _signs_are_right(found)
+    shown = result.outcome is None and not lacking and not result.doubted and _signs_are_right(result)
     asserted = mark in ("✓", FITTED) or (mark == "·" and shown)
     template = finding.sentence if asserted else _label(finding, lacking)
-    by_name = {filled.slot.name: filled for filled in found.slots}
+    by_name = {filled.slot.name: filled for filled in result.slots}
     used = [by_name[name] for name in slots_of(template)]
-    texts = {filled.slot.name: number(filled, forms[filled.slot.name], label=not asserted) for filled in found.slots}
-    rows = {filled.slot.name: filled.weighed.row for filled in found.slots if len(filled.each) == 1}
+    texts = {filled.slot.name: number(filled, forms[filled.slot.name], label=not asserted) for filled in result.slots}
+    rows = {filled.slot.name: filled.weighed.row for filled in result.slots if len(filled.each) == 1}
     note = "" if lacking & slots_of(finding.note).keys() else finding.note
     # A number that crosses no effect is its interval.
-    spans = [text for each in used if "[" not in texts[each.slot.name] and (text := _interval(each, forms))]
+    spans = [text for filled in used if "[" not in texts[filled.slot.name] and (text := _interval(filled, forms))]
     spans = spans if set(spans) != {"exact"} else spans[:1]
     intervals = "" if rough or not spans else figures.together(spans)
-    remark = "" if rough else _remark(found, mark, forms)
+    remark = "" if rough else _remark(result, mark, forms)
     return RenderedFinding(
         id=finding.id,
         page=finding.page,
@@ -133,7 +133,7 @@ def said(found: FindingResult, run: Run) -> RenderedFinding:
         small="; ".join(filter(None, [intervals, note, remark, *_others(used, forms, others, rough)])),
         texts={name: text for name, text in texts.items() if name not in lacking},
         addresses={name: place for name, row in rows.items() if row and (place := address(row))},
-        rows=[*_rows(found, forms, texts, known)],
+        rows=[*_rows(result, forms, texts, known)],
         short=_label(finding, lacking),
         asserted=asserted,
         so=finding.so if mark in ("✓", FITTED) else "",
@@ -143,15 +143,17 @@ def said(found: FindingResult, run: Run) -> RenderedFinding:
     )
 
 
-def yardstick(found: FindingResult, run: Run) -> RenderedFinding:
+def yardstick(result: FindingResult, run: Run) -> RenderedFinding:
     """Return how fast a machine is: a line that a page of another kind of machine begins with, and a row for its
     table.
     """
-    finding, (filled,) = said(found, run), found.slots
+    finding, (filled,) = said(result, run), result.slots
     kinds, line = machines(), ""
-    alike = next((each for each in kinds if each.name == short_name(run.info.machine)), next(iter(kinds), None))
-    there = alike and _committed(found.finding)[alike.name][filled.slot.name]
-    if filled.ends and alike and there and kind(run.info.machine) not in [each.kind for each in kinds]:
+    alike = next(
+        (machine for machine in kinds if machine.name == short_name(run.info.machine)), next(iter(kinds), None)
+    )
+    there = alike and _committed(result.finding)[alike.name][filled.slot.name]
+    if filled.ends and alike and there and kind(run.info.machine) not in [machine.kind for machine in kinds]:
         ratio = filled.ends["least"] / there["value"]
         speed = f"{words.figure(max(ratio, 1 / ratio))} times as {'slow' if ratio > 1 else 'fast'} as"
         takes = f"{finding.rows[0].name} takes {finding.rows[0].here}, there {finding.rows[0].others[alike.name]}"
@@ -165,17 +167,17 @@ def yardstick(found: FindingResult, run: Run) -> RenderedFinding:
 # -- the mark --------------------------------------------------------------------------------------
 
 
-def _mark(found: FindingResult, lacking: set[str]) -> str:
-    outcomes = {filled.weighed.outcome for filled in found.slots}
-    if _nothing_measured(found) or Outcome.NOT_MEASURABLE in outcomes:
+def _mark(result: FindingResult, lacking: set[str]) -> str:
+    outcomes = {filled.weighed.outcome for filled in result.slots}
+    if _nothing_measured(result) or Outcome.NOT_MEASURABLE in outcomes:
         return NOTHING_TO_SAY
-    if found.doubted or lacking or found.outcome is None or _gap(found):
+    if result.doubted or lacking or result.outcome is None or _gap(result):
         return "·"
-    if found.outcome is Outcome.HOLDS and not _signs_are_right(found):
+    if result.outcome is Outcome.HOLDS and not _signs_are_right(result):
         return "·"
-    if found.outcome is Outcome.UNDECIDED:
-        return "≈" if all(map(_usable, chain.from_iterable(filled.each for filled in found.judged))) else "?"
-    return "≠" if found.outcome is Outcome.DOES_NOT_HOLD else "✓" if found.tested else FITTED
+    if result.outcome is Outcome.UNDECIDED:
+        return "≈" if all(map(_usable, chain.from_iterable(filled.each for filled in result.judged))) else "?"
+    return "≠" if result.outcome is Outcome.DOES_NOT_HOLD else "✓" if result.tested else FITTED
 
 
 def mark_of(outcomes: Iterable[str], *, tested: bool) -> str:
@@ -198,9 +200,9 @@ def _usable(weighed: Assessment) -> bool:
     return (high - low) / 2 <= max(USABLE * abs(effect), none[1])
 
 
-def _signs_are_right(found: FindingResult) -> bool:
+def _signs_are_right(result: FindingResult) -> bool:
     """Whether numbers that this machine only shows lie on the side of no effect that the sentence says."""
-    for filled in found.slots:
+    for filled in result.slots:
         slot, nothing = filled.slot, figures.nothing(filled.slot)
         if filled.judged or not slot.is_judged or _around(slot) or slot.of != "all":
             continue
@@ -211,17 +213,17 @@ def _signs_are_right(found: FindingResult) -> bool:
     return True
 
 
-def _nothing_measured(found: FindingResult) -> bool:
+def _nothing_measured(result: FindingResult) -> bool:
     """Whether a run has none of its numbers: the figure of a document is no measurement."""
-    return not any(filled.measured for filled in found.slots if filled.slot.main.constant is None)
+    return not any(filled.measured for filled in result.slots if filled.slot.main.constant is None)
 
 
-def _gap(found: FindingResult) -> SlotResult | None:
+def _gap(result: FindingResult) -> SlotResult | None:
     """The slot of an undecided finding that missing cases leave open, where no number crosses a border."""
-    crossing = any(weighed.outcome is Outcome.UNDECIDED for filled in found.judged for weighed in filled.each)
-    if crossing or found.outcome is not Outcome.UNDECIDED:
+    crossing = any(weighed.outcome is Outcome.UNDECIDED for filled in result.judged for weighed in filled.each)
+    if crossing or result.outcome is not Outcome.UNDECIDED:
         return None
-    return next((filled for filled in found.judged if len(filled.measured) < len(filled.each)), None)
+    return next((filled for filled in result.judged if len(filled.measured) < len(filled.each)), None)
 
 
 # -- its numbers -----------------------------------------------------------------------------------
@@ -284,7 +286,7 @@ def _mark_of_rows(finding: Finding, rows: Rows) -> str:
 
 def apart_from(run: Run) -> list[Machine]:
     """Return the committed machines whose series is not the one of a run."""
-    own = [each.info.run_id for each in run.sittings]
+    own = [sitting.info.run_id for sitting in run.sittings]
     return [machine for machine in machines() if machine.series not in own]
 
 
@@ -296,7 +298,7 @@ def _committed(finding: Finding) -> dict[str, Rows]:
         row = said_by("finding", series).get((slot.id, slot.name))
         return row if row and row["hash"] == hashes[slot.id, slot.name] and row["value"] is not None else None
 
-    return {each.name: {slot.name: row_of(slot, each.series) for slot in finding.slots} for each in machines()}
+    return {machine.name: {slot.name: row_of(slot, machine.series) for slot in finding.slots} for machine in machines()}
 
 
 def _of_row(slot: Slot, form: str, row: dict | None) -> str:
@@ -311,14 +313,14 @@ def _of_row(slot: Slot, form: str, row: dict | None) -> str:
 # -- what is around them ---------------------------------------------------------------------------
 
 
-def _remark(found: FindingResult, mark: str, forms: dict[str, str]) -> str:
+def _remark(result: FindingResult, mark: str, forms: dict[str, str]) -> str:
     """Why it is not said as a sentence."""
-    expected = words.listing(figures.region(filled.slot, forms[filled.slot.name]) for filled in found.judged)
-    if found.doubted:
-        return str(found.doubted.weighed.reason)
+    expected = words.listing(figures.region(filled.slot, forms[filled.slot.name]) for filled in result.judged)
+    if result.doubted:
+        return str(result.doubted.weighed.reason)
     if mark == NOTHING_TO_SAY:
-        return next((str(filled.weighed.reason) for filled in found.slots if filled.weighed.reason), "")
-    if mark == "·" and (gap := _gap(found)):
+        return next((str(filled.weighed.reason) for filled in result.slots if filled.weighed.reason), "")
+    if mark == "·" and (gap := _gap(result)):
         missing = [weighed for weighed in gap.each if weighed.effect is None]
         return f"{len(missing)} of {len(gap.each)} were not measured: {missing[0].reason}" if gap.measured else ""
     if mark == "≠":
@@ -326,7 +328,7 @@ def _remark(found: FindingResult, mark: str, forms: dict[str, str]) -> str:
     if mark == "≈":
         return f"at the border of what was expected, {expected}"
     if mark == "?":
-        every = (weighed for filled in found.judged for weighed in filled.each)
+        every = (weighed for filled in result.judged for weighed in filled.each)
         undecided = [weighed for weighed in every if weighed.outcome is Outcome.UNDECIDED]
         why = [f"to decide it: {weighed.to_decide}" for weighed in undecided if weighed.to_decide]
         why += [weighed.reason for weighed in undecided if weighed.reason]
@@ -335,30 +337,30 @@ def _remark(found: FindingResult, mark: str, forms: dict[str, str]) -> str:
 
 
 def _rows(
-    found: FindingResult, forms: dict[str, str], texts: dict[str, str], known: Mapping[str, Rows]
+    result: FindingResult, forms: dict[str, str], texts: dict[str, str], known: Mapping[str, Rows]
 ) -> Iterator[Row]:
     """The parts of the label, a row each, with the numbers of all machines."""
-    finding = found.finding
+    finding = result.finding
     defined = definitions().filter(id=finding.id).with_columns(reworded=pl.format("{}: reworded", "reworded"))
     changes = {row["slot"]: row for row in defined.iter_rows(named=True)}
     for at, (name, part) in enumerate(parts(finding)):
         names = list(slots_of(part))
-        filled = [each for each in found.slots if each.slot.name in names]
-        if _nothing_measured(found) and all(each.slot.main.constant is not None for each in filled):
+        filled = [number for number in result.slots if number.slot.name in names]
+        if _nothing_measured(result) and all(number.slot.main.constant is not None for number in filled):
             continue
-        measured = all(each.measured for each in filled)
+        measured = all(number.measured for number in filled)
         others = {
             machine: figures.together(
-                _of_row(each.slot, forms[each.slot.name], rows[each.slot.name]) for each in filled
+                _of_row(number.slot, forms[number.slot.name], rows[number.slot.name]) for number in filled
             )
             for machine, rows in known.items()
             if all(rows[name] for name in names)
         }
-        judged = [each.slot for each in filled if each.slot.is_judged]
+        judged = [number.slot for number in filled if number.slot.is_judged]
         history = (changes[slot.name] for slot in judged if slot.name in changes)
         yield Row(
             name=f"{FURTHER}{name}" if at else name,
-            here=figures.together(texts[each] for each in names) + _against(filled) if measured else "",
+            here=figures.together(texts[name] for name in names) + _against(filled) if measured else "",
             others=others,
             expected=words.listing(figures.region(slot, forms[slot.name]) for slot in judged) if judged else "",
             changed="; ".join(text for row in history for text in (row["changed"], row["reworded"]) if text),
@@ -379,8 +381,8 @@ def _against(filled: Sequence[SlotResult]) -> str:
 
 def parts(finding: Finding) -> list[tuple[str, str]]:
     """Return the parts of a label that have a number: what it is, and the part as a template."""
-    each = [part.strip() for part in finding.label.split(";")]
-    return [(SLOT.sub("", part).strip().rstrip(":").strip(), part) for part in each if SLOT.search(part)]
+    listed = [part.strip() for part in finding.label.split(";")]
+    return [(SLOT.sub("", part).strip().rstrip(":").strip(), part) for part in listed if SLOT.search(part)]
 
 
 def _label(finding: Finding, lacking: set[str]) -> str:
@@ -411,7 +413,7 @@ def filled(finding: RenderedFinding, template: str, *, links: bool = False, stro
         text = words.linked(finding.texts[name], finding.addresses.get(name) if links else None)
         return f"**{text}**" if strong else text
 
-    return SLOT.sub(lambda found: shown(found[1]) if found[1] in finding.texts else "", template)
+    return SLOT.sub(lambda match: shown(match[1]) if match[1] in finding.texts else "", template)
 
 
 def head(finding: RenderedFinding, *, links: bool = False) -> str:

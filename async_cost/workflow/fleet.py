@@ -86,8 +86,8 @@ def submit(machine: str, job: list[str], *options: str) -> None:
     """Submit the job of a machine. Raises StepFailed, in a line, if this cluster has no such node."""
     done = subprocess.run(["sbatch", *options, *job], capture_output=True, text=True)
     if done.returncode != 0:
-        said = " ".join(done.stderr.split())
-        raise StepFailed(f"{machine}: Slurm refuses the job; are the features in the configuration right? {said}")
+        reason = " ".join(done.stderr.split())
+        raise StepFailed(f"{machine}: Slurm refuses the job; are the features in the configuration right? {reason}")
 
 
 def known(*options: str) -> list[str] | None:

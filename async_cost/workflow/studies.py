@@ -59,7 +59,7 @@ def analysed() -> dict[str, tuple[str, ...]]:
     """
     notebooks = (ROOT / "notebooks").glob("*/analysis.ipynb")
     about = {path.parent.name: read_json(path, {}).get("metadata", {}).get("async_cost") for path in notebooks}
-    ordered = sorted((one["order"], folder, tuple(one["studies"])) for folder, one in about.items() if one)
+    ordered = sorted((entry["order"], folder, tuple(entry["studies"])) for folder, entry in about.items() if entry)
     return {folder: studies for _, folder, studies in ordered}
 
 

@@ -116,8 +116,8 @@ def _install_locked(lock: str, progress: Progress) -> None:
 
 
 def _pip(progress: Progress, *what: str) -> None:
-    quiet = ("--disable-pip-version-check", "--no-deps", "--no-compile")
-    progress.command([PYTHON, "-m", "pip", "install", *quiet, *what])
+    options = ("--disable-pip-version-check", "--no-deps", "--no-compile")
+    progress.command([PYTHON, "-m", "pip", "install", *options, *what])
 
 
 # The Rust kernel.
@@ -179,8 +179,8 @@ def rustc_version() -> str:
 def cpu() -> str:
     """The processor, as Linux calls it; elsewhere its architecture."""
     facts = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
-    found = re.search(r"^(?:model name|Hardware)\s*: (.*)", facts, re.MULTILINE)
-    return found[1] if found else os.uname().machine
+    match = re.search(r"^(?:model name|Hardware)\s*: (.*)", facts, re.MULTILINE)
+    return match[1] if match else os.uname().machine
 
 
 def revision(checkout: Path = ROOT) -> str:
