@@ -34,8 +34,8 @@ def by_number_of_machines(many: ManyRuns) -> pl.DataFrame:
     with ThreadPoolExecutor() as pool:
         verdicts = pl.concat([pl.DataFrame(schema=VERDICTS), *pool.map(_verdicts, folders)])
     verdicts = verdicts.join(chosen, on=["run", "study"], how="semi").filter(pl.col("verdict").is_in(list(COUNTED)))
-    each = (pl.col("verdict").eq(word).sum().alias(word) for word in COUNTED)
-    return verdicts.group_by("claim", "study", maintain_order=True).agg(*each, machines=pl.len()).sort("claim")
+    counts = (pl.col("verdict").eq(word).sum().alias(word) for word in COUNTED)
+    return verdicts.group_by("claim", "study", maintain_order=True).agg(*counts, machines=pl.len()).sort("claim")
 
 
 def _verdicts(folder: Path) -> pl.DataFrame:
@@ -48,7 +48,8 @@ def _verdicts(folder: Path) -> pl.DataFrame:
 
     def judged(run: Run) -> list[tuple]:
         return [
-            (run.info.run_id, each.claim.id, each.claim.study, each.published.outcome.value) for each in outcomes(run)
+            (run.info.run_id, result.claim.id, result.claim.study, result.published.outcome.value)
+            for result in outcomes(run)
         ]
 
     return stored_rows(folder, "claims", CODE + repr(hashes).encode(), VERDICTS, judged)

@@ -16,13 +16,13 @@ from async_cost.statistics.judge import verdict_column
 VERSION = re.compile(r"rustc (\d+)\.(\d+)\.(\d+)(?:.* (\d{4}-\d{2}-\d{2}))?")
 
 
-def representative_ratios(many: ManyRuns, each: str = "machine") -> pl.DataFrame:
+def representative_ratios(many: ManyRuns, unit: str = "machine") -> pl.DataFrame:
     """Return the ratios of one run for each machine and study: the newest that is evidence, else the newest.
 
-    With `each` = "run", every run counts. Columns as `ManyRuns.ratios`, and `unit`, the name of what is compared.
+    With `unit` = "run", every run counts. Columns as `ManyRuns.ratios`, and `unit`, the name of what is compared.
     """
-    ratios = many.ratios.with_columns(unit=pl.col(each))
-    if each == "run" or ratios.is_empty():
+    ratios = many.ratios.with_columns(unit=pl.col(unit))
+    if unit == "run" or ratios.is_empty():
         return ratios
     return ratios.join(representative_runs(many), on=["machine", "study", "run"], how="semi", maintain_order="left")
 

@@ -65,7 +65,7 @@ class ManyRuns:
 
 @dataclass(frozen=True)
 class Summary:
-    """A run among others: `run` is its row of RUNS, `studies` are rows of STUDIES, `ratios` a table of RATIOS."""
+    """One of many runs: `run` is its row of RUNS, `studies` are its rows of STUDIES, `ratios` its table of RATIOS."""
 
     run: Mapping[str, object]
     studies: Sequence[Mapping[str, object]]

@@ -101,7 +101,7 @@ def key_of(folder: Path, depends_on: bytes = b"") -> str:
     """
     digest = hashlib.sha256(CODE + depends_on)
     outside = (DATA / "comparisons.csv", runs_root() / "REFERENCE", runs_root() / "ANNOUNCED")
-    inside = (path for one in series.folders(folder) for path in sorted(one.iterdir()))
+    inside = (path for sitting in series.folders(folder) for path in sorted(sitting.iterdir()))
     for path in (*filter(Path.is_file, outside), *inside):
         status = path.lstat()
         digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())

@@ -57,9 +57,7 @@ def record(file: Path, load: Sequence[float], waited_s: float | None) -> None:
 
 
 def boot() -> str | None:
-    """What tells this start of the machine from another, as a hash (SHA-256) of the number that Linux draws for each;
-    None elsewhere.
-    """
+    """SHA-256 of Linux's boot id, to see reboots between sittings; None elsewhere."""
     drawn = Path("/proc/sys/kernel/random/boot_id")
     return hashlib.sha256(drawn.read_bytes()).hexdigest() if drawn.exists() else None
 
