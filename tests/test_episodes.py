@@ -10,6 +10,7 @@ import pytest
 from made_up_runs import BASELINE, OFF, Study, change_record, make_run
 from refusal import refused
 
+from async_cost.report.publish import publish
 from async_cost.runs import finish
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.find import load_run
@@ -95,6 +96,8 @@ def test_a_finished_run_says_what_it_said_before_and_names_what_it_compares_by_h
     assert after.info == msgspec.structs.replace(before.info, ended=after.info.ended)
     digest = json.loads((folder / "run.json").read_text())["studies"][STUDY]["comparisons"]
     assert (tmp_path / "comparisons" / f"{digest}.csv").is_file()
+    publish(folder, [], tmp_path / "report")
+    assert (tmp_path / "report" / "data" / f"{digest}.csv").is_file(), "a report offers it with the samples"
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_text(file.read_text().lower())])
