@@ -23,7 +23,7 @@ MEDIAN = 16
 AFTER_PROSE = 0.7
 #: What makes a code cell a paragraph, and a chart.
 SAYS = re.compile(r"^(?:say|ac\.say|run\.finding)\(|^    ac\.say\(", re.MULTILINE)
-DRAWS = ("ac.intervals", "ac.bars", "ac.lines", "ac.matrix", "ac.waterfall", "alt.Chart")
+DRAWS = ("ac.intervals", "ac.bars", "ac.lines", "alt.Chart", "alt.layer")
 ANALYSES = [path for path in NOTEBOOKS if path.name == "analysis.ipynb"]
 COMPARISONS = pl.read_csv(ROOT / "data" / "comparisons.csv")
 

@@ -24,7 +24,6 @@ import altair as alt
 import numpy as np
 import polars as pl
 import vl_convert
-from scipy.optimize import isotonic_regression
 
 from async_cost import words
 
@@ -62,7 +61,6 @@ PLAIN = "format(datum.value, '~g')"
 #: The same of nanoseconds, in a unit that a person knows.
 TIME = "datum.value < 1000 ? datum.value + '\u00a0ns' : format(datum.value / 1000, '~g') + '\u00a0µs'"
 TITLE_CHARACTERS, LABEL_CHARACTERS = 40, 20  # text of 13 px breaks here, so that it still fits on a phone
-WIDE_LABEL = 44  # and a label beside a chart of one number in a row here, where there is room
 #: A finding above a chart, bold and 15 px, breaks here: in a wide chart and on a phone.
 FINDING_CHARACTERS = (80, 38)
 LETTER, BOLD, LINE = 6.7, 7.4, 14  # pixels of text of 13 px: a letter, a bold one, and from line to line
@@ -199,7 +197,7 @@ def intervals(
     frame = frame.with_columns(shown=pl.Series(shown), matters=_matters(by, accent))
     seen, columns = _ends(frame, value, by, x_title, "" if ratio else "shown"), [*by, value, "low", "high"]
     frame = frame.select(*columns, "shown", "matters")
-    rows = _rows(label, {name: name for name in frame[label]}, LABEL_CHARACTERS)
+    rows = _rows(label, {name: name for name in frame[label]})
     lanes = frame.select(pl.len().over(label).max()).item()
     lines_each = max(len(_lines(name, LABEL_CHARACTERS)) for name in frame[label])
     row = max(32, 12 + LANE * lanes, 4 + LINE * lines_each)
@@ -258,43 +256,21 @@ def bars(
     if sort:
         rows = rows.with_row_index("at").sort(pl.col("at").min().over("group"), "end").drop("at")
 
-    def amount(row: dict[str, Any]) -> str:
-        value = row["added"]
+    def amount(value: float) -> str:
         number = words.short_time(value) if unit == "ns" else f"{words.figure(value)}{words.NBSP}{unit}"
-        return f"+{number}" if stacked and row["added"] > 0 else number
+        return f"+{number}" if stacked and value > 0 else number
 
-    if "strong" not in given:
-        rows = rows.with_columns(strong=pl.Series([amount(row) for row in rows.iter_rows(named=True)]))
     rows = rows.with_columns(
         *(pl.col(end) + base for end in ends),
-        way=pl.when(_matters(["row"], accent)).then(pl.lit("accent")).otherwise(pl.lit("rest")),
+        matters=_matters(["row"], accent),
         plain=pl.col("plain").fill_null("") if "plain" in given else pl.lit(""),
+        strong="strong" if "strong" in given else pl.Series(map(amount, rows["added"]), dtype=pl.String),
     )
     columns: list[str] = [name for name in ("group", "row", "base", "added") if name in given]
     seen = _ends(rows, "added", [name for name in columns if name in ("row", "group")], shown="strong")
-    layers = _bars(rows, {"accent": BLUE, "rest": MUTED if stacked else GREY}, columns, unit=unit)
+    layers = _bars(rows, [*ends, "start", "end"], columns, unit)
     height = 30 * (rows.height + rows.filter(pl.col("group") != "")["group"].n_unique())
     return _chart(layers, f"{description} {seen}", height, title, subtitle)
-
-
-def waterfall(
-    frame: pl.DataFrame, *, description: str, title: str = "", value: str, x_title: str
-) -> alt.LayerChart | None:
-    """Totals one below the other, each drawn as the step from the one before: columns variant and `value`."""
-    steps = frame.select(row="variant", start=pl.col(value).shift(1, fill_value=0.0), end=value)
-    if steps.is_empty():
-        return None
-    step = pl.col("end") - pl.col("start")
-    steps = steps.with_columns(
-        step=step,
-        group=pl.lit(""),
-        way=pl.when(step < 0).then(pl.lit("less")).otherwise(pl.lit("more")),
-        strong=step.map_elements(lambda ns: words.signed(words.short_time(ns)), pl.String),
-        plain=pl.lit(""),
-    )
-    colours = {"more": BLUE, "less": GREY}
-    layers = _bars(steps, colours, ["row", "start", "step", "end"], x_title=x_title)
-    return _chart(layers, f"{description} {_ends(steps, 'end', ['row'], x_title)}", 30 * steps.height, title)
 
 
 def lines(
@@ -308,11 +284,9 @@ def lines(
     x_title: str,
     y_title: str,
     log: bool = False,
-    marks: Sequence[tuple[float, float, str]] = (),
 ) -> alt.LayerChart | None:
-    """Draw how `y` changes with `x`: a line for each of `series`, with its name at the right, and, with columns low and
-    high, the band of its interval. `marks` are points (x, y, text) worth a label. Log axes leave out what is not above
-    0.
+    """Draw how `y` changes with `x`: a line for each of two `series` at most, with its name at the right, and, with
+    columns low and high, the band of its interval. Log axes leave out what is not above 0.
     """
     frame = frame.filter(pl.col(y) > 0) if log else frame
     if frame.select(x, y, series).is_empty():
@@ -323,13 +297,10 @@ def lines(
     columns = list(dict.fromkeys([series, x, y, *ends]))
     frame, axis = frame.select(columns), alt.Axis(grid=False)
     along_x: Any = {"title": wrapped(x_title), "scale": alt.Scale(nice=False, padding=10, zero=False), "axis": axis}
+    along_y: Any = {"title": None, "scale": alt.Scale(zero=True), "axis": axis}
     if log:
         along_x |= {"scale": alt.Scale(nice=False, padding=10, type="log"), "axis": _log_axis(frame[x])}
-    heights = [*(mark[1] for mark in marks), *(value for name in (y, *ends) for value in frame[name].drop_nulls())]
-    domain = _with_space(heights, log=log)
-    scale = alt.Scale(domain=domain, nice=False, type="log" if log else "linear")
-    along_y: Any = {"title": None, "scale": scale}
-    along_y["axis"] = _log_axis(heights) if log else axis
+        along_y |= {"scale": alt.Scale(nice=False, padding=10, type="log"), "axis": _log_axis(frame[y])}
     colour = _colours(series, _of_palette(frame[series]))
     base = alt.Chart(frame).encode(color=colour, tooltip=_tooltip(frame, columns), x=alt.X(f"{x}:Q", **along_x))
     layers: list[alt.Chart] = []
@@ -337,116 +308,13 @@ def lines(
         layers.append(base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", **along_y), y2="high:Q"))
     height = alt.Y(f"{y}:Q", **along_y)
     layers += [base.mark_line().encode(y=height), base.mark_point(filled=True, size=55, opacity=1).encode(y=height)]
-    if marks:
-        layers += _marked(marks, alt.X("x:Q", **along_x), alt.Y("y:Q", **along_y))
-    last = frame.drop_nulls(y).sort(x).group_by(series, maintain_order=True).last()
-    scaled = np.log if log else np.asarray
-    least, most = scaled(domain)
-    down = HEIGHT * (most - scaled(last[y].to_numpy())) / (most - least)
-    layers += _names(last.select(series, down=down), series, colour)
+    last = frame.drop_nulls(y).sort(x).group_by(series).last().sort(y, descending=True).with_row_index("at")
+    # That of the line that ends above is above it, so that no name lies on the other.
+    places: Any = ((pl.col("at") == 0, "bottom"), (pl.col("at") > 0, "top"))
+    for at, baseline in places:
+        name = alt.Chart(last.filter(at)).encode(y=height, x=alt.value("width"), text=f"{series}:N", color=colour)
+        layers.append(name.mark_text(align="left", dx=5, baseline=baseline, fontWeight="bold"))
     return _chart(layers, f"{description} {_ends(frame, y, [series], y_title)}", HEIGHT, title, y_title)
-
-
-def matrix(
-    frame: pl.DataFrame,
-    *,
-    description: str,
-    title: str = "",
-    row: str = "row",
-    column: str = "column",
-    within: str | None = None,
-    accent: str | None = None,
-) -> alt.LayerChart | None:
-    """A figure for each `row` and `column`: columns of these names, value (the shade, on a log scale from the least
-    value: of all, or `within` each value of a column) and text (what is written, in as many lines as it needs). With
-    `accent`, a column that says which cells matter, these are coloured, and no others.
-    """
-    if frame.select(row, column, "value", "text").is_empty():
-        return None
-    least = pl.col("value").log10().min()
-    shade = pl.col("value").log10() - (least.over(within) if within else least)
-    frame = frame.with_columns(pl.col(row, column).cast(pl.String), shade=shade)
-    both = (_cells(frame[row], frame[column], frame["text"], width) for width in (WIDE, NARROW))
-    heads, texts, heights = zip(*both, strict=True)
-    names = alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False)
-    names.labelExpr = f"{_by_width(*heads)}[datum.label]"
-    names.labelFontSize = alt.expr(_by_width(13, 11))
-    names.labelPadding = alt.expr(f"4 + {LINE} * {_by_width(*(max(map(len, head.values())) - 1 for head in heads))}")
-    base = alt.Chart(frame.with_columns(wide=pl.Series(texts[0]), narrow=pl.Series(texts[1]))).encode(
-        x=alt.X(f"{column}:N", sort=frame[column].unique(maintain_order=True).to_list(), title=None, axis=names),
-        y=_rows(row, {name: name for name in frame[row]}, height=_by_width(*heights)),
-        tooltip=_tooltip(frame, [row, column, "text"]),
-    )
-    darkest = frame.select(pl.col("shade").max().clip(0.5, 2)).item()
-    strength = alt.Scale(domain=[0, darkest], range=[0.06, 0.6], clamp=True)
-    if accent:
-        cell = base.transform_filter(f"datum.{accent}").mark_rect(color=BLUE, opacity=0.25)
-    else:
-        cell = base.mark_rect(color=VERMILLION).encode(opacity=alt.Opacity("shade:Q", legend=None, scale=strength))
-    seen = _ends(frame, "value", [row, column], shown="text")
-    return _chart([cell, _fitting(base)], f"{description} {seen}", heights[0], title)
-
-
-def changes(
-    frame: pl.DataFrame, *, description: str, title: str = "", subtitle: str = "", before: str, after: str
-) -> alt.LayerChart | None:
-    """Two ratios of each row, `before` as a ring and `after` as a point on one log scale, below the heads of their
-    groups. A row that `matters` has a colour, and its sentence above it; the others are grey.
-
-    Columns: group, row (the sentence), `before`, `after`, shown (both as text), matters. Of a group the rows that
-    matter are first, and the least `before`.
-    """
-    if frame.select("group", "row", before, after).is_empty():
-        return None
-    ends, drawn = (pl.min_horizontal(before, after), pl.max_horizontal(before, after)), [*frame[before], *frame[after]]
-    left, matters = ends[1] > math.sqrt(min(drawn) * max(drawn)), pl.col("matters")
-    sides = {"right": matters & ~left, "left": matters & left}
-    texts = {name: pl.when(where).then("shown").otherwise(pl.lit("")) for name, where in sides.items()}
-    groups = pl.col("group").cast(pl.Enum(frame["group"].unique(maintain_order=True)))
-    rows = frame.sort(groups, ~matters, before).with_columns(**texts, near=ends[0], far=ends[1])
-    heads = pl.when(pl.col("group").is_first_distinct()).then("group")
-    sentences = pl.concat_list(heads, pl.when("matters").then("row"), pl.lit(""))
-    items = rows.with_columns(said=sentences, place=[0, 1, 2]).explode("said", "place").drop_nulls("said")
-    point, tall = pl.col("place") == 2, pl.when("matters").then(LINE).otherwise(LINE / 2)
-    downs = []
-    for name, width in (("wide", WIDE), ("narrow", NARROW)):
-        texts_of = ["\n".join(_lines(text, int(width / BOLD))) for text in items["said"]]
-        items = items.with_columns(pl.Series(name, texts_of))
-        size = pl.when(point).then(tall).otherwise(LINE * (1 + pl.col(name).str.count_matches("\n")))
-        gap = pl.col("place").replace_strict({0: 14, 1: 5, 2: 0})
-        items = items.with_columns(((gap + size).cum_sum() - size / 2).alias(f"down_{name}"))
-        downs.append(items.select(pl.col(f"down_{name}").max()).item() + LINE / 2)
-
-    def at(place: int) -> alt.Chart:
-        down = f"{PHONE} ? datum.down_narrow : datum.down_wide"
-        chart = alt.Chart(items.filter(place=place)).transform_calculate(down=down)
-        return chart.encode(y=alt.Y("down:Q", scale=None, axis=None))
-
-    along_x: Any = {"title": None, "scale": alt.Scale(type="log", nice=False, padding=10)}
-    along_x["axis"] = _log_axis(drawn)
-    along_x["axis"].orient = "top"
-    base = at(2).encode(
-        color=alt.condition("datum.matters", alt.value(BLUE), alt.value(MUTED)),
-        tooltip=_tooltip(frame, ["row", before, after]),
-    )
-    equal = _rule(x=alt.XDatum(1, **along_x), y=alt.Y("zero:Q", scale=None, axis=None), y2="end:Q")
-    points = base.mark_point(size=36, strokeWidth=1.6, opacity=1)
-    layers = [
-        equal.transform_calculate(zero="0", end=_by_width(*downs)),
-        base.mark_rule(strokeWidth=1.6).encode(x=alt.X(f"{before}:Q", **along_x), x2=f"{after}:Q"),
-        points.encode(x=alt.X(f"{before}:Q", **along_x), fill=alt.value(PAPER)),
-        base.mark_circle(size=44, opacity=1).encode(x=alt.X(f"{after}:Q", **along_x)),
-        *_haloed(base, "right", alt.X("far:Q", **along_x), align="left", dx=8, fontWeight="bold"),
-        *_haloed(base, "left", alt.X("near:Q", **along_x), align="right", dx=-8, fontWeight="bold"),
-        *(
-            _fitting(at(place).encode(x=alt.value(0)), align="left", fontWeight=weight, **rim)
-            for place, weight in ((0, "bold"), (1, "normal"))
-            for rim in ({"stroke": PAPER, "strokeWidth": 4}, {})
-        ),
-    ]
-    return _chart(
-        layers, f"{description} {'; '.join(rows['group'].unique(maintain_order=True))}.", downs[0], title, subtitle
-    )
 
 
 # -- pieces ----------------------------------------------------------------------------------------
@@ -503,14 +371,11 @@ def _named(frame: pl.DataFrame, series: str, low: str, *, middle: float) -> pl.D
     )
 
 
-def _bars(
-    rows: pl.DataFrame, colours: dict[str, str], tooltip: list[str], *, unit: str = "", x_title: str = ""
-) -> list[alt.Chart]:
-    """Bars from start to end in the colour of `way`, below the heads of their groups; grey ones up to the start if
-    there is a base, the intervals from low to high if there are any, and behind each bar its texts strong and plain.
+def _bars(rows: pl.DataFrame, ends: list[str], tooltip: list[str], unit: str) -> list[alt.Chart]:
+    """Bars from start to end, coloured where a row matters, below the heads of their groups; grey ones up to the start
+    if there is a base, the intervals from low to high if there are any, and behind each bar its texts.
     """
-    ends = [name for name in ("start", "end", "low", "high") if name in rows.columns]
-    drawn = rows.select(ends).to_numpy()
+    stacked, drawn = "base" in rows.columns, rows.select(ends).to_numpy()
     least, most = 1.1 * min(0.0, np.nanmin(drawn)), max(0.0, np.nanmax(drawn))
     unit, size = words.unit_of(most) if unit == "ns" else (unit, 1.0)
     rows = rows.with_columns(
@@ -524,27 +389,26 @@ def _bars(
         after=20 + BOLD * pl.col("strong").str.len_chars(),
     )
     scale = alt.Scale(domain=[least / size, most / size], nice=False, range=[0, alt.expr(_room(rows))])
-    axis = alt.Axis(grid=False, labelExpr=f"datum.value ? format(datum.value, ',~r') + '{words.NBSP}{unit}' : '0'")
-    along_x: Any = {"title": wrapped(x_title) or None, "scale": scale, "axis": axis}
+    number = f"datum.value ? format(datum.value, ',~r') + '{words.NBSP}{unit}' : '0'"
+    along_x: Any = {"title": None, "scale": scale, "axis": alt.Axis(grid=False, labelExpr=number)}
     heads = rows.filter(pl.col("group") != "").unique("group", maintain_order=True)
     narrow = pl.col("group").map_elements(lambda head: "\n".join(_lines(head, FINDING_CHARACTERS[1] - 6)), pl.String)
     heads = heads.select(id=pl.col("group") + "\t", wide="group", narrow=narrow)
     labels: dict[str, str] = {}
-    for group, id, label in rows.select("group", "id", "row").iter_rows():
-        labels |= ({f"{group}\t": ""} if group else {}) | {id: label}
+    for head, id, label in rows.select("group", "id", "row").iter_rows():
+        labels |= ({f"{head}\t": ""} if head else {}) | {id: label}
     along_y = _rows("id", labels, LABEL_CHARACTERS + 10)
-    base = alt.Chart(rows).encode(y=along_y, tooltip=_tooltip(rows, tooltip))
-    bar, far = base.mark_bar(height=18), alt.X("far:Q", **along_x)
-    colour = _colours("way", colours)
-    layers = [bar.encode(x=alt.X("start:Q", **along_x), x2="end:Q", color=colour)]
-    if "base" in rows.columns:
-        layers.append(bar.encode(x=alt.X("zero:Q", **along_x), x2="start:Q", color=alt.value(GREY)))
-    if "high" in rows.columns:
-        layers.append(base.mark_rule(strokeWidth=2, color=INK).encode(x=alt.X("low:Q", **along_x), x2="high:Q"))
-    accented = alt.condition("datum.way == 'accent'", alt.value(BLUE), alt.value(INK))
-    strong = base.mark_text(align="left", dx=6, fontWeight=alt.expr("datum.way == 'accent' ? 'bold' : 'normal'"))
+    chart = alt.Chart(rows).encode(y=along_y, tooltip=_tooltip(rows, tooltip))
+    bar, far = chart.mark_bar(height=18), alt.X("far:Q", **along_x)
+    colour = alt.condition("datum.matters", alt.value(BLUE), alt.value(MUTED if stacked else GREY))
+    layers = [bar.encode(x=alt.X("zero:Q", **along_x), x2="start:Q", color=alt.value(GREY))] if stacked else []
+    layers.append(bar.encode(x=alt.X("start:Q", **along_x), x2="end:Q", color=colour))
+    if "high" in ends:
+        layers.append(chart.mark_rule(strokeWidth=2, color=INK).encode(x=alt.X("low:Q", **along_x), x2="high:Q"))
+    accented = alt.condition("datum.matters", alt.value(BLUE), alt.value(INK))
+    strong = chart.mark_text(align="left", dx=6, fontWeight=alt.expr("datum.matters ? 'bold' : 'normal'"))
     layers.append(strong.encode(x=far, text="strong:N", color=accented))
-    layers.append(_fitting(base, align="left", dx=alt.expr("datum.after")).encode(x=far))
+    layers.append(_fitting(chart, align="left", dx=alt.expr("datum.after")).encode(x=far))
     if heads.height:
         at_head = alt.Chart(heads).encode(y=along_y, x=alt.value(0))
         layers.append(_fitting(at_head, align="left", fontWeight="bold", dx=1))
@@ -560,64 +424,6 @@ def _room(rows: pl.DataFrame) -> str:
         return "".join(f", (width - {pixels:.0f}) / {share:.3f}" for share, pixels in taken.rows())
 
     return f"max(40, {PHONE} ? min(width{least_of('narrow')}) : min(width{least_of('wide')}))"
-
-
-def _with_space(values: Sequence[float], *, log: bool) -> list[float]:
-    """The ends of an axis for these values with some space beyond them, and with zero unless it is a log scale."""
-    scaled = np.log([value for value in values if value > 0]) if log else np.append(values, 0.0)
-    least, most = float(scaled.min()), float(scaled.max())
-    margin = (most - least or 1) / 25
-    ends = [least - margin * (log or least < 0), most + margin * (log or most > 0)]
-    return [math.exp(end) for end in ends] if log else ends
-
-
-def _names(last: pl.DataFrame, series: str, colour: alt.Color) -> list[alt.Chart]:
-    """The names of lines that end so many pixels `down`, beside their ends, each with a dash of its colour: where lines
-    end together, below one another.
-    """
-    rows = last.with_columns(wide=pl.col(series).cast(pl.String).map_elements(_label, pl.String))
-    sizes = LINE * (1 + rows["wide"].str.count_matches("\n", literal=True).to_numpy()) + 2
-    rows = rows.with_columns(narrow="wide", down=_apart(rows["down"].to_numpy(), sizes))
-    base = alt.Chart(rows).encode(x=alt.value("width"), y=alt.Y("down:Q", scale=None, axis=None))
-    dash = base.mark_point(shape="stroke", size=90, strokeWidth=3, opacity=1, xOffset=10).encode(color=colour)
-    return [dash, _fitting(base, align="left", dx=20)]
-
-
-def _apart(wanted: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Middles as near to those wanted as blocks of these sizes can be, below one another and within the plot."""
-    order = np.argsort(wanted, kind="stable")
-    above = np.cumsum(sizes[order]) - sizes[order] / 2
-    shifts = isotonic_regression(wanted[order] - above).x
-    placed = np.empty(len(wanted))
-    placed[order] = np.clip(shifts, 0, max(0, HEIGHT - sizes.sum())) + above
-    return placed
-
-
-def _marked(marks: Sequence[tuple[float, float, str]], x: alt.X, y: alt.Y) -> list[alt.Chart]:
-    """Labelled points, each text above its point and to the right, which a falling line leaves free."""
-    base = alt.Chart(pl.DataFrame(marks, schema=["x", "y", "text"], orient="row", strict=False)).encode(y=y)
-    point = base.mark_point(size=110, strokeWidth=2, opacity=1, color=INK).encode(x=x)
-    return [point, *_haloed(base, "text", x, align="left", dx=9, dy=-11, fontWeight="bold")]
-
-
-def _cells(
-    rows: pl.Series, columns: pl.Series, texts: pl.Series, width: int
-) -> tuple[dict[str, list[str]], list[str], int]:
-    """The heads and texts of a matrix, in lines that fit into cells of a chart that is `width` pixels wide, and the
-    height of all rows in pixels.
-    """
-    labels = [_lines(row, WIDE_LABEL if width == WIDE else LABEL_CHARACTERS) for row in rows]
-    taken = LETTER * max(len(line) for label in labels for line in label)
-    most = max(5, int(((width - taken - 10) / columns.n_unique() - 8) / LETTER))
-    broken = [_lines(text, most) for text in texts]
-    if any(len(line) > most for text in broken for line in text):  # rather a unit below its number than an overlap
-        broken = [_lines(text.replace(words.NBSP, " "), most) for text in texts]
-    row = 14 + LINE * max(map(len, [*labels, *broken]))
-    return (
-        {name: _lines(name, most) for name in columns},
-        ["\n".join(text) for text in broken],
-        max(30, row) * rows.n_unique(),
-    )
 
 
 def _ends(frame: pl.DataFrame, value: str, names: Sequence[str], title: str = "", shown: str = "") -> str:
@@ -655,10 +461,8 @@ def _label(text: str) -> str:
     return "\n".join(_lines(text, LABEL_CHARACTERS))
 
 
-def _rows(column: str, labels: dict[str, str], most: int = WIDE_LABEL, height: str = "height") -> alt.Y:
-    """The rows of a chart, with a label for each value of a column, in lines of `most` characters or of a phone's;
-    `height` is the expression of that of all rows.
-    """
+def _rows(column: str, labels: dict[str, str], most: int = LABEL_CHARACTERS) -> alt.Y:
+    """The rows of a chart, with a label for each value of a column, in lines of `most` characters or of a phone's."""
     wide, narrow = (
         {name: _lines(label, characters) for name, label in labels.items()} for characters in (most, LABEL_CHARACTERS)
     )
@@ -666,7 +470,7 @@ def _rows(column: str, labels: dict[str, str], most: int = WIDE_LABEL, height: s
     axis = alt.Axis(domain=False, ticks=False, grid=False, labelExpr=shown)
     # The renderer puts the first line where the middle should be.
     axis.labelOffset = {"condition": {"test": "true", "expr": f"-{LINE / 2} * (length({shown}) - 1)"}, "expr": "0"}
-    scale = alt.Scale(type="band", padding=0, domain=list(labels), range=[0, alt.expr(height)])
+    scale = alt.Scale(type="band", padding=0, domain=list(labels), range=[0, alt.expr("height")])
     return alt.Y(f"{column}:N", sort=list(labels), scale=scale, title=None, axis=axis)
 
 

@@ -26,13 +26,13 @@ class Table(HTML):
 
 def table(frame: pl.DataFrame, title: str | None = None, rows: Iterable[str] = ()) -> Table | None:
     """Return the frame as a table in which what is not known is a dash, folded if it has a title; None without rows.
-    `rows` are the addresses of the comparisons that its numbers link to.
+    Columns with bold texts or links to notes are Markdown. `rows` are the addresses of the comparisons that these are.
     """
     if frame.is_empty():
         return None
     texts = frame.select(pl.selectors.string())
-    links = [cells.name for cells in texts if cells.str.contains(f"](#{words.NOTE}", literal=True).any()]
-    html = GT(frame).fmt_markdown(links).sub_missing(missing_text=words.NOTHING).as_raw_html()
+    markdown = [cells.name for cells in texts if cells.str.contains(rf"\]\(#{words.NOTE}|^\*\*.*\*\*$").any()]
+    html = GT(frame).fmt_markdown(markdown).sub_missing(missing_text=words.NOTHING).as_raw_html()
     if title is not None:
         head = f"{escape(title)} ({words.counted(frame.height, 'row')})"
         html = f'<details class="fold"><summary>{head}</summary>{html}</details>'
