@@ -355,8 +355,7 @@ RATIOS = pl.read_csv(HERE / "ratios.csv").with_columns(of=pl.lit("this run"))
 FADING = pl.DataFrame({"work_us": [0.1, 1.0, 10.0], "low": [130.0, 13.0, 1.3], "high": [170.0, 17.0, 1.7], "of": "box"})
 DRIFT = {"round": range(60), "time": [33 + n % 7 / 5 + 20 * (20 < n < 30) for n in range(60)]}
 DRIFT = pl.DataFrame(DRIFT).with_columns(of=pl.lit("nonbox"))
-COUNTS = pl.DataFrame({"variant": ["manual", "nonbox", "box"], "value": [2308, 2308, 514], "series": "I/O, boxes"})
-COUNTS = COUNTS.with_columns(text=pl.col("value").cast(pl.String))
+COUNTS = pl.DataFrame({"row": ["manual", "nonbox", "box"], "added": [2308, 2308, 514]})
 
 
 def example_run(root: Path, name: str = "20261120T190102Z", **changes: Any) -> Path:
@@ -395,7 +394,7 @@ def write_notebook(path: Path) -> Path:
         new_markdown_cell("What the code below computes.", metadata={"tags": [OF_CODE]}),
         _cell(CODE, _markdown("What the code above says.")),
         _cell("ac.lines(drift)", _chart(drifting)),
-        _cell("ac.matrix(rows)", _chart(charts.matrix(COUNTS, row="variant", column="series", description="same I/O"))),
+        _cell("ac.bars(rows)", _chart(charts.bars(COUNTS, unit="calls", description="same I/O"))),
         _cell("wide", _markdown(table)),
         _cell("hostile", _markdown(f"Measured on {HOSTILE}")),
         _cell("table", new_output("display_data", {"text/html": shown, "text/plain": "a table"})),

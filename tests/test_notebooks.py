@@ -191,7 +191,7 @@ def test_a_smoke_page_says_that_it_is_not_evidence(whole_run):
 @OF_PROGRAMS
 def test_every_page_opens_without_an_error(whole_run, browser):
     pages = sorted(whole_run.page.parent.glob("*.html"))
-    assert {"index.html", "zero-cost.html", "cells-zero-cost.html"} <= {page.name for page in pages}
+    assert {"index.html", "zero-cost.html"} <= {page.name for page in pages}
     for page in pages:
         tab = browser.new_page(viewport={"width": 1280, "height": 900})
         complaints: list[str] = []

@@ -10,14 +10,13 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from async_cost import words
 from async_cost.report import numbers
 from async_cost.report.notebook import page_of
-from async_cost.report.notes import Notes
+from async_cost.report.notes import comparisons_by_address, notes
 from async_cost.report.publish import publish
 from async_cost.report.reading import Reading
 from async_cost.report.tables import comparison_table
 from async_cost.runs.comparisons import address
 from async_cost.runs.find import load_run
 from async_cost.statistics.measured import Measured, both_ways
-from async_cost.workflow.studies import MEASURED, measuring
 
 
 def linked(row: dict, turned: dict) -> str:
@@ -56,8 +55,7 @@ def report(run, rows, tmp_path_factory):
         new_code_cell("say", outputs=[shown], execution_count=1, metadata={"tags": ["answer"]}),
     ]
     nbformat.write(new_notebook(cells=cells), root / "zero-cost.ipynb")
-    sources = {study: measuring(study) for study in MEASURED}
-    publish(run, [page_of(root / "zero-cost.ipynb")], root / "report", sources=sources)
+    publish(run, [page_of(root / "zero-cost.ipynb")], root / "report")
     return root / "report"
 
 
@@ -88,16 +86,14 @@ def test_a_row_that_is_no_comparison_or_has_other_numbers_has_no_note(rows):
 # -- notes ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_note_says_baseline_unit_rounds_cell_rows_and_command(run, rows):
+def test_a_note_says_baseline_unit_rows_and_command(run, rows):
     row = rows[0]
-    notes = Notes(load_run(run), {"zero-cost": measuring("zero-cost")})
-    (note,) = notes.of([address(row), "0" * 12, address(row)])
+    loaded = load_run(run)
+    (note,) = notes(loaded, comparisons_by_address(loaded), [address(row), "0" * 12, address(row)])
     assert "nonbox" in note["names"] and "<code>manual</code>" in note["baseline"]
     assert "more a request" in note["numbers"]
     assert note["command"] == 'make report STUDIES=zero-cost ONLY="nonbox; manual"'
     assert note["rows"] == "data/zero-cost.time.csv"
-    cell = int(dict(note["cells"])["nonbox"].split("#cell-")[1])
-    assert '"nonbox"' in notes.cells["zero-cost"][cell].source
 
 
 def test_every_link_of_a_page_has_its_note_and_every_file_of_a_note_is_there(report):
@@ -105,10 +101,7 @@ def test_every_link_of_a_page_has_its_note_and_every_file_of_a_note_is_there(rep
     linked = set(re.findall(r'href="#(note-\w+)"', page))
     assert linked == set(re.findall(r'<article id="(note-\w+)"', page)) and len(linked) == 2
     assert "40 rounds in 8 processes" in page
-    for href in re.findall(r'href="(cells-[^"]+|data/[^"]+)"', page):
-        file, _, place = href.partition("#")
-        assert (report / file).is_file()
-        assert not place or f'id="{place}"' in (report / file).read_text(encoding="utf-8")
+    assert all((report / file).is_file() for file in re.findall(r'href="(data/[^"]+)"', page))
 
 
 # -- in a browser --------------------------------------------------------------------------------------------------
@@ -141,11 +134,3 @@ def test_pointing_and_focus_show_the_note_and_escape_gives_the_focus_back(report
     assert note.evaluate("note => note === document.activeElement")
     page.keyboard.press("Escape")
     assert not note.is_visible() and link.evaluate("link => link === document.activeElement")
-
-
-def test_a_page_of_cells_is_the_notebook(run, tmp_path):
-    cells = [new_markdown_cell("# Echo\n\nA *server*."), new_code_cell('let a = "<b>";')]
-    nbformat.write(new_notebook(cells=cells), tmp_path / "measure.ipynb")
-    page = Notes(load_run(run), {"zero-cost": tmp_path / "measure.ipynb"}).page_of_cells("zero-cost")
-    assert [*re.findall(r'id="(cell-\d)"', page)] == ["cell-0", "cell-1"]
-    assert "<em>server</em>" in page and "<h1" not in page and "<b>" not in page and 'class="highlight"' in page

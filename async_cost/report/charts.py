@@ -308,11 +308,11 @@ def lines(
         layers.append(base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", **along_y), y2="high:Q"))
     height = alt.Y(f"{y}:Q", **along_y)
     layers += [base.mark_line().encode(y=height), base.mark_point(filled=True, size=55, opacity=1).encode(y=height)]
-    last = frame.drop_nulls(y).sort(x).group_by(series).last().sort(y, descending=True).with_row_index("at")
+    last = frame.drop_nulls(y).sort(x).group_by(series).last().sort(y, descending=True)
     # That of the line that ends above is above it, so that no name lies on the other.
-    places: Any = ((pl.col("at") == 0, "bottom"), (pl.col("at") > 0, "top"))
-    for at, baseline in places:
-        name = alt.Chart(last.filter(at)).encode(y=height, x=alt.value("width"), text=f"{series}:N", color=colour)
+    places: Any = ((last.head(1), "bottom"), (last.slice(1), "top"))
+    for names, baseline in places if last.height > 1 else places[:1]:
+        name = alt.Chart(names).encode(y=height, x=alt.value("width"), text=f"{series}:N", color=colour)
         layers.append(name.mark_text(align="left", dx=5, baseline=baseline, fontWeight="bold"))
     return _chart(layers, f"{description} {_ends(frame, y, [series], y_title)}", HEIGHT, title, y_title)
 

@@ -7,8 +7,9 @@ runs, reports/runs.html, which it renews; reports/index.html leads to the front 
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from markupsafe import Markup
@@ -18,12 +19,12 @@ from async_cost.findings.committed import short
 from async_cost.findings.latency import committed
 from async_cost.report import assets, calculator, finding, latency, markup, provenance, site
 from async_cost.report.notebook import Page, read, take_heading
-from async_cost.report.notes import Notes
+from async_cost.report.notes import Rows, comparisons_by_address
+from async_cost.report.notes import notes as notes_on
 from async_cost.report.records import banner, covers, next_build
 from async_cost.runs import comparisons
 from async_cost.runs.find import open_run, reference
 from async_cost.runs.profiles import NOT_EVIDENCE
-from async_cost.runs.record import RunInfo
 from async_cost.runs.run import Run
 
 TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
@@ -46,14 +47,12 @@ def publish(
     out_dir: Path,
     *,
     not_measured: Sequence[Path] = (),
-    sources: Mapping[str, Path] | None = None,
     reports: Path | None = None,
 ) -> list[Path]:
     """Write the pages of a run into `out_dir`; returns their files, the front page first.
 
     `not_measured` are the unexecuted notebooks of analyses that the run has nothing for: the front page gives their
-    headings. `sources` are the notebooks that measure, by study: numbers lead to their cells.
-    `reports` is the folder two levels above `out_dir` whose list of runs is renewed.
+    headings. `reports` is the folder two levels above `out_dir` whose list of runs is renewed.
     """
     run, pages = open_run(run_dir), list(pages)
     for page in pages:
@@ -62,7 +61,7 @@ def publish(
     files = _copy_data(run.path, out_dir / "data")
     for sitting in run.sittings[1:]:
         files += _copy_data(sitting.path, out_dir / "data", sitting.path.name)
-    return _Report(run.info, pages, out_dir, reports, Notes(run, sources or {}), files, absent).publish()
+    return _Report(run, pages, out_dir, reports, files, absent).publish()
 
 
 def _copy_data(run_dir: Path, data: Path, sitting: str = "") -> list[dict[str, str]]:
@@ -82,11 +81,10 @@ def _copy_data(run_dir: Path, data: Path, sitting: str = "") -> list[dict[str, s
 class _Report:
     """The pages of one report and what they share."""
 
-    info: RunInfo
+    run: Run
     pages: list[Page]
     out: Path
     reports: Path | None
-    notes: Notes
     files: Sequence[dict[str, str]]
     absent: Sequence[Markup]
 
@@ -95,18 +93,10 @@ class _Report:
         written = [self._write_front()]
         turns = zip([None, *self.pages], self.pages, [*self.pages[1:], None], strict=False)
         written += [self._write_page(page, before, after) for before, page, after in turns]
-        shown: set[str] = set()
-        while left := self.notes.linked - shown:  # notebooks link to one another
-            shown |= left
-            for study in sorted(left):
-                title = f"The notebook of {study}"
-                body = self._linked(self.notes.sources[study].parent.name, self.notes.page_of_cells(study))
-                values = {"title": title, "summary": title, "here": study, "body": body}
-                self._render("cells.html.j2", f"cells-{study}.html", [], **values)
         return written if self.reports is None else [*written, self._list_runs(self.reports)]
 
     def _write_front(self) -> Path:
-        numbers = latency.beside_committed(self.notes.run)
+        numbers = latency.beside_committed(self.run)
         return self._render(
             "front.html.j2",
             "index.html",
@@ -116,7 +106,7 @@ class _Report:
             blocks=latency.blocks(numbers),
             known={rendered.id for page in self.pages for rendered in page.said if not rendered.absent},
             advice=Markup(markup.safe_output({"text/markdown": latency.advice(committed())})),
-            short={page.study: self._linked(page.study, page.short_answer or "") for page in self.pages},
+            short={page.study: self._linked(page.short_answer or "") for page in self.pages},
             absent=self.absent,
             others=[
                 (page, rendered, finding.head(rendered))
@@ -124,9 +114,9 @@ class _Report:
                 for rendered in page.said
                 if rendered.mark in finding.OPEN
             ],
-            reading=reading(self.notes.run),
-            title=f"Run {self.info.run_id}",
-            summary=f"What async Rust costs on {provenance.machine(self.info)}",
+            reading=reading(self.run),
+            title=f"Run {self.run.info.run_id}",
+            summary=f"What async Rust costs on {provenance.machine(self.run.info)}",
             here="index",
             doubt=None,
             studies=(),
@@ -136,38 +126,37 @@ class _Report:
         scripts = [assets.chart_library(), assets.script("page.js")] if 'class="chart"' in page.body else []
         scripts += [assets.script("tables.js")] if 'class="fold"' in page.body else []
         scripts += [calculator.script(page.calculator)] if page.calculator else []
-        notes = self.notes.of(page.rows)
+        notes = list(notes_on(self.run, self._comparisons, page.rows))
         scripts += [assets.script("notes.js")] if notes else []
-        run = self.notes.run if any(not rendered.rough for rendered in page.said) else None
+        run = self.run if any(not rendered.rough for rendered in page.said) else None
         return self._render(
             "page.html.j2",
             page.href,
             scripts,
             title=page.heading,
-            answer=page.answer and self._linked(page.study, page.answer),
+            answer=page.answer and self._linked(page.answer),
             reading=run and f"{signs(run)} {next_build(run, page.study)}".strip(),
             doubt=page.doubt,
             studies=page.studies,
             notes=notes,
             summary=Markup(markup.plain(page.answer or page.heading)),
             here=page.study,
-            body=self._linked(page.study, page.body),
+            body=self._linked(page.body),
             before=before,
             after=after,
         )
 
-    def _linked(self, at: str, body: str) -> Markup:
-        """HTML of the study `at`: links to notebooks lead to their pages or cells, or are text."""
+    @cached_property
+    def _comparisons(self) -> Rows:
+        return comparisons_by_address(self.run)
+
+    def _linked(self, body: str) -> Markup:
+        """HTML whose links to analyses lead to their pages; those to other notebooks are text."""
         known = {other.study for other in self.pages}
-        cells = {(source.parent.name, source.stem): study for study, source in self.notes.sources.items()}
 
         def link(match: re.Match[str]) -> str:
-            folder, name = match["folder"] or at, match["name"]
-            if name == "analysis" and folder in known:
-                return f'<a href="{folder}.html{match["place"] or ""}">{match["text"]}</a>'
-            if study := cells.get((folder, name)):
-                self.notes.linked.add(study)
-                return f'<a href="cells-{study}.html">{match["text"]}</a>'
+            if match["name"] == "analysis" and match["folder"] in known:
+                return f'<a href="{match["folder"]}.html{match["place"] or ""}">{match["text"]}</a>'
             return match["text"]
 
         return Markup(TO_NOTEBOOK.sub(link, body))
@@ -177,7 +166,7 @@ class _Report:
             self.out / name,
             template,
             scripts,
-            **values | provenance.facts(self.info),
+            **values | provenance.facts(self.run.info),
             pages=self.pages,
             files=self.files,
             runs_href="../../runs.html" if self.reports else None,
@@ -186,11 +175,11 @@ class _Report:
     def _list_runs(self, reports: Path) -> Path:
         """Note what there is to say of this report and renew the list of all runs."""
         first = self.pages[0] if self.pages else None
-        judged = self.info.profile not in NOT_EVIDENCE and all(page.judged for page in self.pages)
+        judged = self.run.info.profile not in NOT_EVIDENCE and all(page.judged for page in self.pages)
         facts = {
-            "title": self.info.run_id,
-            "headline": provenance.headline(self.info),
-            "when": self.info.started,
+            "title": self.run.info.run_id,
+            "headline": provenance.headline(self.run.info),
+            "when": self.run.info.started,
             "answer": markup.words_of(first.short_answer) if first and first.short_answer else "",
             "trusted": judged,
         }

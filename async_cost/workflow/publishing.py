@@ -18,7 +18,7 @@ from async_cost.workflow import analyses
 from async_cost.workflow.analyses import Made
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.steps import READABLE
-from async_cost.workflow.studies import MEASURED, analysed, analysis, measuring
+from async_cost.workflow.studies import analysed, analysis
 
 #: The analysis that is about other runs; it reads what the others have said.
 OTHERS = "hardware"
@@ -34,17 +34,16 @@ def publish_run(run: Path) -> list[Path]:
     report = reports / run.parent.name / run.name
     names = analyses_of(read_run_info(run / "run.json"))
     absent = [analysis(name) for name in analysed() if name not in names]
-    sources = {study: measuring(study) for study in MEASURED}
 
     def page_of(executed: Path) -> notebook.Page:
         page = notebook.page_of(executed)
         if page.study == names[0]:
-            publish(run, [page], report, not_measured=absent, sources=sources)
+            publish(run, [page], report, not_measured=absent)
             print(f"{READABLE}{report / page.href}", flush=True)
         return page
 
     pages = execute(names, report / ".notebooks", {"ASYNC_COST_RUN": str(run)}, page_of)
-    return publish(run, pages, report, not_measured=absent, sources=sources, reports=reports)
+    return publish(run, pages, report, not_measured=absent, reports=reports)
 
 
 def analyses_of(info: RunInfo) -> list[str]:
