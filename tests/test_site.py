@@ -1,14 +1,12 @@
 """The site as its readers use it: by keyboard, by a screen reader, without scripts, on paper, and as a list of runs."""
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 from browsing import DESKTOP, PHONE
-from made_up_runs import HOSTILE, example_run, write_notebook
+from made_up_runs import example_run, write_notebook
 
-from async_cost.report import site
 from async_cost.report.notebook import page_of
 from async_cost.report.publish import publish
 
@@ -73,10 +71,8 @@ def test_pages_lead_to_each_other_and_to_all_runs(reports, opened):
     visit = opened(reports / "runs.html", viewport=DESKTOP)
     visit.page.get_by_role("link", name="toy-2c/20261120T190102Z").click()
     visit.page.locator(".questions a[href='zero-cost.html']").click()
-    visit.page.locator("nav.turn [rel=next]").click()
+    visit.page.locator("nav").get_by_role("link", name="ladder").click()
     assert visit.page.url.endswith("ladder.html")
-    visit.page.locator("nav.turn [rel=prev]").click()
-    assert visit.page.url.endswith("zero-cost.html")
     visit.page.locator("nav a.runs").click()
     assert visit.page.url == (reports / "runs.html").as_uri()
 
@@ -95,29 +91,15 @@ def test_the_front_page_gives_each_answer_in_one_sentence(tmp_path):
     assert "And a longer story." in page
 
 
-def test_all_runs_are_listed_newest_first(reports):
+def test_all_runs_are_listed_newest_first_and_the_newest_or_the_reference_run_is_in_front(reports, opened, monkeypatch):
     html = (reports / "runs.html").read_text(encoding="utf-8")
-    links = re.findall(r'<h2><a href="([^"]+)">', html)
-    assert links[0].startswith("toy-2c/20261121") and links[-1] == FRONT and len(links) == 2
-    assert all((reports / link).exists() for link in links)
-    assert html.count("<strong>Not evidence</strong>") == 1
-
-
-def test_the_front_of_the_site_is_the_reference_run_or_the_newest_report(reports, opened):
-    runs = site.summaries(reports)
-    assert site.front(runs, "toy-2c/20261120T190102Z") == FRONT
-    assert site.front(runs, "") == runs[0]["href"]
-    visit = opened(reports / "index.html")
-    visit.page.wait_for_url(f"**/{runs[0]['href']}")
-
-
-def test_damaged_notes_do_not_hide_the_other_runs(tmp_path):
-    for name, text in (("a", "{"), ("b", "[]"), ("c", json.dumps({"title": HOSTILE, "when": "2026"}))):
-        folder = tmp_path / "machine" / name
-        folder.mkdir(parents=True)
-        (folder / site.SUMMARY).write_text(text)
-        (folder / "index.html").write_text("")
-    assert [facts["href"] for facts in site.summaries(tmp_path)] == ["machine/c/index.html"]
+    newest = FRONT.replace("20261120", "20261121")
+    assert re.findall(r'<li><a href="([^"]+)">', html) == [newest, FRONT]
+    opened(reports / "index.html").page.wait_for_url(f"**/{newest}")
+    monkeypatch.setattr("async_cost.report.publish.reference", lambda: "toy-2c/20261120T190102Z")
+    root = reports.parent / "20261121T190102Z"
+    publish(root / "toy-2c" / root.name, [], reports / "toy-2c" / root.name, reports=reports)
+    assert f"url={FRONT}" in (reports / "index.html").read_text(encoding="utf-8")
 
 
 # -- on paper --------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ tags mean nothing at all. The page's content security policy is the second lock 
 import json
 import re
 from collections.abc import Iterator, Mapping
-from html import escape, unescape
+from html import escape
 from typing import Any
 
 import nh3
@@ -50,11 +50,6 @@ def inline(source: str) -> Markup:
 def plain(html: str) -> str:
     """Return the words of an HTML fragment; still escaped."""
     return " ".join(nh3.clean(re.sub(r"<a class=\"anchor-link\".*?</a>", "", html), tags=set()).split())
-
-
-def words_of(html: str) -> str:
-    """Return the words of an HTML fragment as text, no longer escaped."""
-    return unescape(plain(html))
 
 
 def chart(page: str, numbers: Iterator[int], output: Mapping[str, Any]) -> str:

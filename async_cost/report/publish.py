@@ -1,10 +1,9 @@
 """Publish a run: the pages of its analyses open from disk, without kernel and network.
 
-`publish` writes index.html, a page per notebook, data/ with the run's own files, and summary.json for the list of all
-runs, reports/runs.html, which it renews; reports/index.html leads to the front of the site.
+`publish` writes index.html, a page per notebook, data/ with the run's own files, and renews the list of all runs,
+reports/runs.html; reports/index.html leads to the front of the site.
 """
 
-import json
 import re
 import shutil
 from collections.abc import Iterable, Sequence
@@ -14,17 +13,15 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from async_cost.files import write_whole
 from async_cost.findings.committed import short
 from async_cost.findings.latency import committed
-from async_cost.report import assets, calculator, finding, latency, markup, provenance, site
+from async_cost.report import assets, calculator, finding, latency, markup, provenance
 from async_cost.report.notebook import Page, read, take_heading
 from async_cost.report.notes import Rows, comparisons_by_address
 from async_cost.report.notes import notes as notes_on
 from async_cost.report.records import banner, covers, next_build
 from async_cost.runs import comparisons
 from async_cost.runs.find import open_run, reference
-from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.run import Run
 
 TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
@@ -91,8 +88,7 @@ class _Report:
     def publish(self) -> list[Path]:
         """Write the pages and the list of all runs; return their files, the front page first."""
         written = [self._write_front()]
-        turns = zip([None, *self.pages], self.pages, [*self.pages[1:], None], strict=False)
-        written += [self._write_page(page, before, after) for before, page, after in turns]
+        written += [self._write_page(page) for page in self.pages]
         return written if self.reports is None else [*written, self._list_runs(self.reports)]
 
     def _write_front(self) -> Path:
@@ -122,7 +118,7 @@ class _Report:
             studies=(),
         )
 
-    def _write_page(self, page: Page, before: Page | None, after: Page | None) -> Path:
+    def _write_page(self, page: Page) -> Path:
         scripts = [assets.chart_library(), assets.script("page.js")] if 'class="chart"' in page.body else []
         scripts += [assets.script("tables.js")] if 'class="fold"' in page.body else []
         scripts += [calculator.script(page.calculator)] if page.calculator else []
@@ -142,8 +138,6 @@ class _Report:
             summary=Markup(markup.plain(page.answer or page.heading)),
             here=page.study,
             body=self._linked(page.body),
-            before=before,
-            after=after,
         )
 
     @cached_property
@@ -173,19 +167,11 @@ class _Report:
         )
 
     def _list_runs(self, reports: Path) -> Path:
-        """Note what there is to say of this report and renew the list of all runs."""
-        first = self.pages[0] if self.pages else None
-        judged = self.run.info.profile not in NOT_EVIDENCE and all(page.judged for page in self.pages)
-        facts = {
-            "title": self.run.info.run_id,
-            "headline": provenance.headline(self.run.info),
-            "when": self.run.info.started,
-            "answer": markup.words_of(first.short_answer) if first and first.short_answer else "",
-            "trusted": judged,
-        }
-        write_whole(self.out / site.SUMMARY, json.dumps(facts, indent=1) + "\n")
-        runs = site.summaries(reports)
-        assets.write_page(reports / "index.html", "front_of_site.html.j2", href=site.front(runs, reference()))
+        """Renew the list of all reports, and the way to the front: that of the reference run, else the newest."""
+        folders = sorted(reports.glob("*/*/index.html"), key=lambda file: file.parent.name, reverse=True)
+        runs = [file.parent.relative_to(reports).as_posix() for file in folders]
+        front = reference() if reference() in runs else runs[0]
+        assets.write_page(reports / "index.html", "front_of_site.html.j2", href=f"{front}/index.html")
         return assets.write_page(
             reports / "runs.html",
             "runs.html.j2",
