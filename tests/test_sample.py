@@ -15,28 +15,6 @@ from async_cost.report import charts, sample
 from async_cost.workflow.sample import FOLDER
 
 LIMIT_BYTES = 3_000_000
-#: What people ask, the page that answers it, and the end of the sentence that does.
-ASKED = {
-    "what async adds to a request": ("zero-cost", "behind each operation."),
-    "does async-trait matter": ("async-fn", "to a call; an"),
-    "should a large future be boxed": ("async-fn", "at any size up to 64"),
-    "should a small future be boxed": ("boxing-cost", "256 tasks are alive."),
-    "which part of async costs what": ("ladder", "a locked queue and other habits,"),
-    "threads or tokio": ("servers", "a thread for each connection adds"),
-    "memory of a connection": ("servers", "as a thread."),
-    "one thread of tokio or several": ("servers", "on several, and"),
-    "spawn and join on tokio": ("spawn-apis", "on `current_thread`;"),
-    "by who spawns": ("spawn-apis", "from another thread."),
-    "a message to another task": ("runtimes", "with one."),
-    "nio or tokio": ("runtimes", "down a chain of tasks."),
-    "spawn_blocking": ("runtimes", "in a burst"),
-    "an empty job": ("thread-pools", "`spawn_blocking`"),
-    "how large a job should be": ("thread-pools", "differs by"),
-    "await or spawn": ("call-styles", "spawned and awaited."),
-    "what may be quoted of each document": ("replication", "), 2019: check each claim ("),
-}
-#: Words from the heading of a section, which asks for it, to the end of such a sentence.
-SOON = 120
 
 
 @pytest.fixture(scope="module")
@@ -56,16 +34,6 @@ def test_the_committed_sample_is_small_and_its_links_lead_somewhere():
         text = page.read_text(encoding="utf-8")
         for target in re.findall(r'\]\(([^)#:]+)\)|(?:src|srcset)="([^"]+)"', text):
             assert (folder / "".join(target)).exists(), f"{page.name}: {target}"
-
-
-@pytest.mark.parametrize("question", ASKED)
-def test_what_people_ask_is_answered_at_once(question):
-    page, end = ASKED[question]
-    text = re.sub(r"\\(.)", r"\1", (repository_root() / FOLDER / f"{page}.md").read_text(encoding="utf-8"))
-    before, ending, _ = text.partition(end)
-    section = (before + ending).rpartition("\n## ")[2]
-    read = re.sub(r"<[^>]+>|\]\([^)]*\)|[][`*#]", " ", section).split()
-    assert ending and len(read) <= SOON, f"{page} answers after {len(read)} words"
 
 
 def test_links_of_a_notebook_lead_to_the_same_files(pages):
