@@ -113,4 +113,3 @@ def test_the_picture_says_its_numbers_and_follows_the_page():
     for text in ("+1.3", SLOWER, "Xeon", "EPYC", "10 µs"):
         assert text in svg
     assert charts.INK in svg and charts.INK not in charts.dark(svg)
-    assert shown.title({"Xeon": {"tokio-await": 78.0}}) == shown.UNTITLED

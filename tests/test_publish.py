@@ -21,10 +21,11 @@ from made_up_runs import (
 )
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
+from async_cost.errors import DataError
 from async_cost.findings.finding import Judge, finding
 from async_cost.findings.operands import pair
 from async_cost.findings.record import record
-from async_cost.report import PublishError, charts, markup, publish
+from async_cost.report import charts, markup, publish
 from async_cost.report import finding as report_finding
 from async_cost.report.notebook import Page, page_of
 from async_cost.report.reading import Reading
@@ -208,7 +209,7 @@ def test_computed_markdown_cannot_link_to_a_script():
 
 def test_a_chart_without_description_is_refused(tmp_path):
     output = new_output("display_data", {charts.VEGALITE_MIME: {"mark": "bar"}})
-    with pytest.raises(PublishError, match=r"zero-cost: .*description"):
+    with pytest.raises(DataError, match=r"zero-cost.*description"):
         page_saying(tmp_path, output)
 
 

@@ -249,7 +249,7 @@ def test_an_essay_is_short_and_its_code_is_polars_and_altair(folder, executed, r
     assert read <= WORDS
     for folded in re.findall(r'<details class="fold">.*?</details>', page.body, re.DOTALL):
         rest = re.sub(r"<summary>.*?</summary>|<table.*?</table>", "", folded, flags=re.DOTALL)
-        assert not markup.words_of(rest), "folded parts hold tables alone"
+        assert not markup.plain(rest), "folded parts hold tables alone"
 
 
 @pytest.mark.parametrize("folder", ESSAYS)

@@ -38,7 +38,6 @@ CAUTION = (
 )
 #: What the machine of a reader is called beside the committed ones.
 YOURS = "yours"
-UNTITLED = "The latency numbers of async Rust"
 HOW = "Time for one, on a log scale; + is what it adds"
 #: A machine's mark in text and as a point.
 Mark = tuple[str, dict[str, Any]]
@@ -156,12 +155,9 @@ def markdown(numbers: Numbers, pages: str) -> str:
 
 
 def title(numbers: Numbers) -> str:
-    """Return the sentence above the picture, with the numbers of the first machine, or a name if it lacks one."""
-    own = next(iter(numbers.values()), {})
-    known = [own.get(id, 0.0) for id in IN_TITLE]
-    if min(known) <= 0:
-        return UNTITLED
-    call, awaited, task, request = map(words.short_time, known)
+    """Return the sentence above the picture, with the numbers of the first machine."""
+    own = next(iter(numbers.values()))
+    call, awaited, task, request = (words.short_time(own[id]) for id in IN_TITLE)
     return f"An async fn adds {call}; an await takes {awaited}, a task {task}, TCP {request}"
 
 

@@ -12,12 +12,10 @@ from typing import Any
 
 import polars as pl
 
-from async_cost import words
 from async_cost.derived import code_of
-from async_cost.findings.committed import definitions, short
 from async_cost.findings.committed import machines as committed_machines
+from async_cost.findings.committed import short
 from async_cost.findings.definitions import (
-    LATENCY,
     NOT_JUDGED,
     PUBLISHED,
     Place,
@@ -37,7 +35,6 @@ from async_cost.report.finding import FITTED, forms_of, mark_of, parts
 from async_cost.runs.judged import seen_by
 from async_cost.runs.record import read_run_info
 from async_cost.runs.run import Run
-from async_cost.statistics.effects import NANOSECONDS
 
 #: A judgement also depends on the code that judges findings, and on the kinds of machine whose clock is judged.
 CODE = code_of("literature", "findings", "machines", "report")
@@ -64,7 +61,7 @@ class Machines:
     @cached_property
     def numbers(self) -> pl.DataFrame:
         """What each machine says of each number of our findings: finding, slot, page, study, label (what it is),
-        operation, unit; on (what the machine or run is called), value, low, high, least, greatest, mark, and
+        unit; on (what the machine or run is called), value, low, high, least, greatest, mark, and
         text, the number, or the least and the greatest of several, with its mark. The machine of the report is first.
         """
         findings = recorded(sorted(_analyses().glob("*.ipynb")))
@@ -89,9 +86,8 @@ class Machines:
             for finding in findings
             for slot in finding.slots
         }
-        columns = ("finding", "slot", "operation", "unit", "value", "least", "greatest", "outcome", "tested")
-        rows = numbers.select(*columns).iter_rows()
-        shown = (_shown(slots.get((id, slot)), *row) for id, slot, *row in rows)
+        rows = numbers.select("finding", "slot", "least", "greatest", "outcome", "tested").iter_rows()
+        shown = (_shown(*slots[id, slot], *row) for id, slot, *row in rows)
         marks, texts = zip(*shown, strict=True) if numbers.height else ((), ())
         return numbers.with_columns(mark=pl.Series(marks, dtype=MARK), text=pl.Series(texts, dtype=pl.String))
 
@@ -112,9 +108,7 @@ def _analyses() -> Path:
 
 
 def _stated(findings: Sequence[Finding]) -> pl.DataFrame:
-    """The numbers of findings: finding, slot, page, study, label, operation, unit, hash; without executed analyses
-    those of data/findings.csv, which has no labels.
-    """
+    """The numbers of findings: finding, slot, page, study, label, unit, hash."""
     rows = []
     for finding in findings:
         labels = {slot: name for name, part in parts(finding) for slot in slots_of(part)}
@@ -122,11 +116,10 @@ def _stated(findings: Sequence[Finding]) -> pl.DataFrame:
             row | {"label": labels.get(str(row["slot"])) or SLOT.sub("…", finding.note or finding.label)}
             for row in rows_of_finding(finding, limits_of_today())
         ]
-    named = definitions().filter(pl.col("page") != LATENCY).with_columns(label="id")
-    stated = pl.DataFrame(rows, infer_schema_length=None) if rows else named
+    columns = ("id", "slot", "page", "label", "operation", "unit", "hash", "operands")
+    stated = pl.DataFrame(rows, dict.fromkeys(columns, pl.String)).filter(pl.col("operation") != PUBLISHED)
     study = pl.col("operands").str.split("|").list.first()
-    stated = stated.filter(pl.col("operation") != PUBLISHED)
-    return stated.select("slot", "page", "label", "operation", "unit", "hash", finding="id", study=study)
+    return stated.select("slot", "page", "label", "unit", "hash", finding="id", study=study)
 
 
 def _judged(folder: Path, findings: Sequence[Finding], hashes: Mapping[Place, str]) -> pl.DataFrame:
@@ -149,25 +142,10 @@ def _judged(folder: Path, findings: Sequence[Finding], hashes: Mapping[Place, st
     return stored_rows(folder, "findings", CODE + key, JUDGED, rows_of)
 
 
-def _shown(
-    slot: tuple[Slot, str] | None,
-    operation: str,
-    unit: str,
-    value: float,
-    least: float,
-    greatest: float,
-    outcome: str,
-    tested: str | None,
-) -> tuple[str, str]:
-    """The mark of a number, and both as text, in the form of its sentence where that is known."""
+def _shown(slot: Slot, form: str, least: float, greatest: float, outcome: str, tested: str | None) -> tuple[str, str]:
+    """The mark of a number, and both as text, in the form of its sentence."""
     mark = "·" if outcome in (SHOWN, NOT_JUDGED) else mark_of([outcome], tested=bool(tested))
-    if slot:
-        return mark, f"{mark} {figures.text(*slot, [least, greatest], signed=slot[1] == '%')}"
-    if unit in NANOSECONDS:
-        number = words.short_time(value * NANOSECONDS[unit])
-    else:
-        number = f"{words.figure(value)}{f'{words.NBSP}times' if 'ratio' in operation else ''}"
-    return mark, f"{mark} {number}"
+    return mark, f"{mark} {figures.text(slot, form, [least, greatest], signed=form == '%')}"
 
 
 def open_machines() -> Machines:

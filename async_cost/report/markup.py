@@ -9,13 +9,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import nh3
 from markupsafe import Markup
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
-from async_cost.report import PublishError, charts
+from async_cost.errors import DataError
+from async_cost.report import charts
 
 TAGS = (
     "a abbr b blockquote br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img kbd li "
@@ -58,7 +60,7 @@ def chart(page: str, numbers: Iterator[int], output: Mapping[str, Any]) -> str:
     """
     spec = output["data"][charts.VEGALITE_MIME]
     if not spec.get("description"):
-        raise PublishError(f"{page}: a chart has no description; pass description= with what it shows")
+        raise DataError(Path(f"{page}.ipynb"), "a chart has no description", "Pass description= with what it shows.")
     drawn = {"wide": output["data"]["image/svg+xml"], "narrow": charts.static_svg(spec, charts.NARROW)}
     pictures = "\n".join(
         f'<div class="static {name}">{_named(svg, f"{page}-picture-{next(numbers)}-")}</div>'

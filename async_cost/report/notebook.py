@@ -120,7 +120,7 @@ def question_of(content: nbformat.NotebookNode) -> str:
 
 
 def page_of(notebook: Path) -> Page:
-    """The page of an executed notebook. Raises `PublishError` for a chart without a description."""
+    """The page of an executed notebook. Raises `DataError` for a chart without a description."""
     content = read(notebook)
     heading, shown = take_heading(content, notebook), findings_in(content)
     rows = [place for rendered in shown for place in rendered.addresses.values()]

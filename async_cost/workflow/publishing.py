@@ -10,7 +10,7 @@ from pathlib import Path
 
 from async_cost.errors import DataError
 from async_cost.paths import reports_root
-from async_cost.report import PublishError, notebook
+from async_cost.report import notebook
 from async_cost.report.publish import publish
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
@@ -72,7 +72,7 @@ def execute(names: Sequence[str], folder: Path, env: Mapping[str, str], then: Ca
 def main() -> None:
     try:
         print(*publish_run(Path(sys.argv[1]).resolve()), sep="\n")
-    except (CellFailed, DataError, PublishError) as error:
+    except (CellFailed, DataError) as error:
         sys.exit(str(error))
 
 

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from async_cost import words
+from async_cost.errors import DataError
 from async_cost.findings.latency import committed
 from async_cost.paths import repository_root
-from async_cost.report import PublishError, charts, latency, provenance, publish, sample
+from async_cost.report import charts, latency, provenance, publish, sample
 from async_cost.runs import experiments
 from async_cost.runs.find import reference_run
 from async_cost.runs.run import Run
@@ -67,7 +68,7 @@ def main() -> None:
             environ["ASYNC_COST_EXPERIMENTS"] = experiments.committed()
             executed = execute(analyses_of(run.info), Path(temporary), environ, Path)
             files = made(run, executed)
-    except (CellFailed, PublishError) as error:
+    except (CellFailed, DataError) as error:
         sys.exit(str(error))
     (root / FOLDER).mkdir(exist_ok=True)
     for file in (root / FOLDER).glob("*.*"):
