@@ -8,7 +8,7 @@ from made_up_runs import OFF, make_run
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from async_cost import words
-from async_cost.report import numbers
+from async_cost.report import figures
 from async_cost.report.notebook import page_of
 from async_cost.report.notes import comparisons_by_address, notes
 from async_cost.report.publish import publish
@@ -21,10 +21,10 @@ from async_cost.statistics.measured import Measured, both_ways
 
 def linked(row: dict, turned: dict) -> str:
     """Both ratios and what one adds, each a link to where it comes from."""
-    shown = [(row, numbers.RATIO, "ratio", "low", "high"), (turned, numbers.RATIO, "ratio", "low", "high")]
-    shown.append((row, numbers.ADDED, "added_ns", "added_low", "added_high"))
+    shown = [(row, figures.RATIO, "ratio", "low", "high"), (turned, figures.RATIO, "ratio", "low", "high")]
+    shown.append((row, figures.ADDED, "added_ns", "added_low", "added_high"))
     return "; ".join(
-        numbers.value(what, *(comparison[name] for name in names), address(comparison))
+        figures.value(what, *(comparison[name] for name in names), address(comparison))
         for comparison, what, *names in shown
     )
 
@@ -72,7 +72,7 @@ def test_numbers_of_comparisons_are_links_and_read_as_before(rows):
 def test_a_number_of_a_table_is_a_link(run, rows):
     html = comparison_table(Reading(load_run(run)).comparisons, "All").data
     for row in rows:
-        shown = numbers.value(numbers.RATIO, row["ratio"], row["low"], row["high"]).split(" ")[0]
+        shown = figures.value(figures.RATIO, row["ratio"], row["low"], row["high"]).split(" ")[0]
         assert f'<a href="#note-{address(row)}">{shown}</a>' in html
 
 

@@ -10,7 +10,7 @@ from async_cost import words
 from async_cost.findings.definitions import committed
 from async_cost.literature.claims import NO_CLAIM, Claim, load_claims
 from async_cost.literature.replication import ClaimResult, outcomes, score
-from async_cost.report import numbers
+from async_cost.report import figures
 from async_cost.report.finding import apart_from
 from async_cost.runs.judged import claims_of_today
 from async_cost.runs.run import Run
@@ -139,11 +139,11 @@ def _row(judgement: ClaimResult) -> dict[str, object]:
     claim, weighed, clean, ours = judgement.claim, judgement.published, judgement.clean, judgement.ours
     figure, departs = claim.published_value, departure(claim, weighed)
     return _of_claim(claim) | {
-        "published": None if figure is None else numbers.value(claim, figure, figure, figure),
+        "published": None if figure is None else figures.value(claim, figure, figure, figure),
         "here": _here(claim, weighed),
         "outcome": weighed.outcome.value,
         "departure": departs,
-        "region": numbers.span(claim, *region(claim)),
+        "region": figures.span(claim, *region(claim)),
         "compared": None if weighed.case is None or weighed.effect is None else _compared(claim, weighed.case),
         "clean": clean and _here(claim, clean),
         "clean_outcome": clean and clean.outcome.value,
@@ -161,7 +161,7 @@ def _row(judgement: ClaimResult) -> dict[str, object]:
 def _here(claim: Claim, weighed: Assessment) -> str | None:
     if weighed.effect is None or weighed.low is None or weighed.high is None:
         return None
-    return numbers.value(claim, weighed.effect, weighed.low, weighed.high)
+    return figures.value(claim, weighed.effect, weighed.low, weighed.high)
 
 
 def _compared(claim: Claim, case: Case) -> str:

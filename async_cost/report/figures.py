@@ -1,14 +1,20 @@
-"""A number of a sentence as text: one rounding for sentence, table and chart.
+"""Numbers as text: first those of a sentence, by one rounding for sentence, table and chart; then those of tables of
+comparisons and claims, with their intervals, in Markdown.
 
 How a slot is written stands behind its name: `{ratio}` and `{ratio:x}` 2.4 times, `{ratio:%}` 11 % (by how much it
 differs from 1), `{ratio:of}` 55 % (of the other), `{time:+}` +86 ns. Of several cases the least and the greatest.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 from async_cost import words
 from async_cost.findings.record import Slot
-from async_cost.statistics.effects import NANOSECONDS
+from async_cost.statistics.effects import NANOSECONDS, Measure
+
+#: The numbers of a comparison.
+RATIO = Measure(operation="ratio", quantity="time", unit="ratio")
+ADDED = Measure(operation="difference", quantity="time", unit="ns")
 
 
 def nothing(slot: Slot) -> float:
@@ -84,3 +90,55 @@ def together(texts: Iterable[str]) -> str:
     if space and all(text.rpartition(words.NBSP)[1:] == (space, unit) for text in further):
         further = [text.removesuffix(space + unit) for text in further]
     return words.listing([*further, last])
+
+
+# -- with their intervals, for tables and notes ----------------------------------------------------
+
+
+def span(measure: Measure, least: float, most: float) -> str:
+    """Return a region of numbers in Markdown: `from 1.68 to 2.38`, `up to 5 ns`."""
+    if least == most:
+        return f"at {value(measure, least, least, least)}"
+    start, end = (
+        value(measure, end, end, end) if math.isfinite(end) and not (measure.in_ratios and end == 0) else ""
+        for end in (least, most)
+    )
+    if start and end:
+        return f"from {start} to {end}"
+    return f"from {start} on" if start else f"up to {end}" if end else "everywhere"
+
+
+def value(
+    measure: Measure,
+    number: float,
+    low: float,
+    high: float,
+    where: str | None = None,
+) -> str:
+    """Return a number in the unit of its measure with its interval, in Markdown: `55 ns [54, 56]`, `93`. `where` is the
+    address of the comparison that it is of.
+    """
+    unit, size = "", 1.0
+    if measure.in_ratios:
+        unit = words.TIMES
+    elif measure.unit in NANOSECONDS:
+        ns = NANOSECONDS[measure.unit]
+        name, size = words.unit_of(max(abs(end) * ns for end in (number, low, high)))
+        unit, size = f"{words.NBSP}{name}", size / ns
+    elif low == high:
+        return words.number(number) if abs(number) < 10 and number % 1 else words.whole(number)
+    if low == high:
+        return f"{words.number(number / size)}{unit}"
+    shown, interval = words.with_ends(number / size, low / size, high / size, 1.0 if measure.in_ratios else 0.0)
+    return f"{words.linked(shown + unit, where)} {interval}"
+
+
+def numbers(row: Mapping) -> str:
+    """Return the ratio of a row of the table of comparisons, and what a unit of work takes more."""
+    ratio = value(RATIO, row["ratio"], row["low"], row["high"])
+    return f"{ratio}; more {words.one(row['unit'] or 'iteration')}: {added(row)}"
+
+
+def added(row: Mapping) -> str:
+    """Return what a unit of work takes more, of a row of the table of comparisons."""
+    return value(ADDED, row["added_ns"], row["added_low"], row["added_high"])

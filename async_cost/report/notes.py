@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from async_cost import words
-from async_cost.report import markup, numbers
+from async_cost.report import figures, markup
 from async_cost.runs.comparisons import BASE_KEY, KEY, address
 from async_cost.runs.run import Run
 from async_cost.statistics.measured import both_ways
@@ -36,7 +36,7 @@ def notes(run: Run, rows: Rows, addresses: Iterable[str]) -> Iterator[dict[str, 
                 "address": where,
                 "row": row,
                 "names": markup.inline(f"{mine} compared with {theirs}, in {words.escape(study)}"),
-                "numbers": markup.inline(numbers.numbers(row)),
+                "numbers": markup.inline(figures.numbers(row)),
                 "baseline": markup.inline(theirs),
                 "change": markup.inline(row["change"] or words.NOTHING),
                 "limit": words.exact_percent(row["limit"]),

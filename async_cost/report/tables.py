@@ -9,7 +9,7 @@ from great_tables import GT
 from IPython.display import HTML
 
 from async_cost import words
-from async_cost.report import numbers
+from async_cost.report import figures
 from async_cost.runs.comparisons import address
 from async_cost.statistics.judge import CONTRADICTED, Verdict
 
@@ -52,8 +52,8 @@ def comparison_table(frame: pl.DataFrame, title: str) -> Table | None:
             "variant": row["variant"] + (f" ({row['bench']})" if not row["bench"].startswith(row["variant"]) else ""),
             "compared with": row["baseline_variant"] + (f" ({row['baseline_parameter']})" if other else ""),
             "parameter": row["parameter"],
-            "ratio [95 %]": numbers.value(numbers.RATIO, row["ratio"], row["low"], row["high"], address(row)),
-            f"more {words.one(row['unit'] or 'iteration')}": numbers.added(row),
+            "ratio [95 %]": figures.value(figures.RATIO, row["ratio"], row["low"], row["high"], address(row)),
+            f"more {words.one(row['unit'] or 'iteration')}": figures.added(row),
             "published": None if row["published"] is None else words.number(row["published"]),
             "verdict": _word(row),
         }
