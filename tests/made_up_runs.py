@@ -382,7 +382,7 @@ def write_notebook(path: Path) -> Path:
     drifting = charts.lines(DRIFT, **axes, series="of", description="rounds 21 to 29 were slow")
     cells = [
         new_markdown_cell("# Is async `zero` cost?\n\nThe question of this page.\n\n## The answer"),
-        _cell("display(Markdown(answer))", _markdown(ANSWER), tags=["answer"]),
+        _cell("display(Markdown(answer))", _markdown(f"{ANSWER}\n\n- And a longer story."), tags=["answer"]),
         new_markdown_cell(
             "## The charts\n\nMeasured `here`: [how](https://example.org/method), [source](measure.ipynb)."
         ),

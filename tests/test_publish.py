@@ -1,4 +1,4 @@
-"""What publishing promises, checked in the text of the pages; test_page.py looks at them in a browser."""
+"""What publishing promises, checked in the text of the pages; test_site.py looks at them in a browser."""
 
 import re
 from html.parser import HTMLParser
@@ -115,6 +115,7 @@ def test_the_front_page_gives_each_question_its_answer_and_page(report):
     front = (report / "index.html").read_text(encoding="utf-8")
     questions = re.search(r'<dl class="questions">.*?</dl>', front, re.DOTALL)[0]
     assert f">{QUESTION}</a>" in questions and ANSWER in questions and 'href="zero-cost.html"' in questions
+    assert "a longer story" not in questions
     table = front.split("What people ask")[0]
     assert all(f'<th scope="col">{name}</th>' in table for name in ("yours", "Xeon", "EPYC"))
 
