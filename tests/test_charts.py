@@ -9,6 +9,8 @@ import pytest
 
 from async_cost.report import charts
 
+#: Pixels of a phone of 375, less its margins.
+NARROW = 330
 LOADS = {"load": ["idle", "idle", "busy", "busy"], "server": ["loop", "tokio"] * 2, "ratio": [1.0, 3.0, 1.1, 1.2]}
 LOADS |= {"low": [0.9, 2.9, 1.0, 1.1], "high": [1.1, 3.1, 1.2, 1.3]}
 BY_SERVER: dict[str, Any] = {"label": "load", "series": "server", "x_title": "ratio (1 = equal)", "description": "d"}
@@ -53,7 +55,7 @@ def test_a_finding_is_the_title_in_lines_of_the_width_and_the_first_words_of_the
     spec = chart(title=finding, description="Bars.").to_dict()
     plain = "On a phone, async adds 79 to 185\xa0ns to each request of tokio's many servers"
     assert spec["description"].startswith(f"{plain}. Bars.")
-    wide, narrow = (texts(charts.static_svg(spec, width)) for width in (charts.WIDE, charts.NARROW))
+    wide, narrow = (texts(charts.static_svg(spec, width)) for width in (charts.WIDE, NARROW))
     assert plain in wide
     broken = textwrap.wrap(plain, charts.FINDING_CHARACTERS[1])
     assert len(broken) > 1 and set(broken) <= narrow
@@ -111,7 +113,7 @@ def test_bars_stand_on_their_base_below_the_heads_of_their_groups():
         *("empty\t", "empty\tXeon", "empty\tEPYC"),
         *("busy\t", "busy\tXeon"),
     ]
-    shown = texts(charts.static_svg(chart, charts.NARROW))
+    shown = texts(charts.static_svg(chart, NARROW))
     assert {"empty", "busy", "Xeon", "EPYC", "+86\xa0ns", "on it", "1\xa0µs"} <= shown
 
 

@@ -194,7 +194,7 @@ def test_pages_are_small_and_well_formed(html):
 def test_a_chart_has_its_finding_as_text(report):
     page = Elements((report / "zero-cost.html").read_text(encoding="utf-8"))
     labels = [a.get("aria-label", "") for a in page.all("div", "svg") if a.get("role") == "img"]
-    assert all(labels) and sum(label.startswith(FINDING) for label in labels) == 3, "wide, narrow and live"
+    assert all(labels) and sum(label.startswith(FINDING) for label in labels) == 2, "static and live"
 
 
 def test_tables_scroll_in_a_box_and_lose_their_own_style():

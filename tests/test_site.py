@@ -125,7 +125,7 @@ def test_charts_are_there_without_scripts(reports, opened, viewport, scheme):
         seen = [picture for picture in figure.locator(".static > svg").all() if picture.is_visible()]
         assert len(seen) == 1
         box = seen[0].bounding_box()
-        assert 200 < box["width"] <= viewport["width"] and box["height"] > 80
+        assert 200 < box["width"] <= viewport["width"] and box["height"] > 40
 
 
 # -- for everyone ----------------------------------------------------------------------------------------------
@@ -190,6 +190,6 @@ def test_a_browser_prints_the_pictures_and_what_is_folded(reports, opened):
     visit.wait_until_drawn()
     visit.page.emulate_media(media="print")
     assert not visit.page.locator("figure.chart .live").first.is_visible()
-    assert visit.page.locator(".static.wide > svg").first.is_visible()
+    assert visit.page.locator(".static > svg").first.is_visible()
     assert visit.page.locator("details.provenance dl").first.is_visible()
     assert visit.page.pdf().startswith(b"%PDF")

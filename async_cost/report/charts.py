@@ -47,7 +47,7 @@ DARK |= {PURPLE: "#de9cc0", ORANGE: "#f0b73a", SKY: "#8fd0f5"}
 # are stored under the older name, and without the `$schema` line that would make either renderer complain.
 VEGALITE_MIME = "application/vnd.vegalite.v5+json"
 VEGALITE_VERSION = alt.SCHEMA_VERSION.removeprefix("v").rsplit(".", 1)[0]  # 6.4: what Altair writes
-WIDE, NARROW = 680, 330  # pixels: the text column on a desktop, a 375 px phone less its margins
+WIDE = 680  # pixels: the text column on a desktop
 PHONE, BETWEEN = "phone", 500  # the parameter of a chart that is narrower than so many pixels
 FIT = {"type": "fit-x", "contains": "padding"}
 # Letter widths are equal: static pictures are laid out with Liberation Sans, and shown with what the reader has.

@@ -55,20 +55,16 @@ def plain(html: str) -> str:
 
 
 def chart(page: str, numbers: Iterator[int], output: Mapping[str, Any]) -> str:
-    """Return a figure with the static pictures of a chart, a wide and a narrow one for phones, and the data of the live
-    one; `numbers` are for names that no other picture of the page has.
+    """Return a figure with the static picture of a chart and the data of the live one; `numbers` are for names that no
+    other picture of the page has.
     """
     spec = output["data"][charts.VEGALITE_MIME]
     if not spec.get("description"):
         raise DataError(Path(f"{page}.ipynb"), "a chart has no description", "Pass description= with what it shows.")
-    drawn = {"wide": output["data"]["image/svg+xml"], "narrow": charts.static_svg(spec, charts.NARROW)}
-    pictures = "\n".join(
-        f'<div class="static {name}">{_named(svg, f"{page}-picture-{next(numbers)}-")}</div>'
-        for name, svg in drawn.items()
-    )
+    picture = _named(output["data"]["image/svg+xml"], f"{page}-picture-{next(numbers)}-")
     data = json.dumps(charts.sized(spec, "container"), separators=(",", ":")).replace("<", "\\u003c")
     return (
-        f'<figure class="chart">\n{pictures}\n'
+        f'<figure class="chart">\n<div class="static">{picture}</div>\n'
         f'<div class="live" role="img" aria-label="{escape(spec["description"])}"></div>\n'
         f'<script type="application/json">{data}</script>\n</figure>'
     )
