@@ -14,16 +14,8 @@ from async_cost.report import figures
 from async_cost.report.finding import apart_from
 from async_cost.runs.judged import claims_of_today
 from async_cost.runs.run import Run
-from async_cost.statistics.effects import Case, Operand
 from async_cost.statistics.statement import OUTCOMES, Assessment, Outcome, departure, region, together
 
-#: Signs between the operands of an operation.
-SIGNS = {
-    "ratio": ("/",),
-    "difference": (words.MINUS,),
-    "ratio of ratios": ("/", "over", "/"),
-    "difference of differences": (words.MINUS, "against", words.MINUS),
-}
 #: What of a claim is shown as it is in the table of claims.
 COPIED = ("study", "basis", "statement", "confound", "same_as", "changed", "processors", "published_processors")
 #: What claims are about, as a sentence names it.
@@ -42,13 +34,11 @@ def claims(run: Run) -> pl.DataFrame:
 
     kind is one of KINDS, link and year are those of the document as it was read. published and here are the document's
     figure and the measured effect with its interval as text, in the unit of the claim; published_value and effect the
-    same as numbers. region says where the claim holds and why for what reason, compared what was compared (of several
-    cases that nearest to the border), departure how an effect differs from a claim that does not hold. clean and
-    clean_outcome are here and outcome by the comparison that differs in nothing else, where the document's is
-    confounded; ours and ours_outcome by that with something of ours. processors are how many a machine needs,
-    published_processors how many the document's had for it. same_as is the claim with which it is counted, changed when
-    and why its region, operands or processors changed. note is what its own document has against it, and what else
-    there is to say of its outcome.
+    same as numbers. region says where the claim holds and why for what reason. clean and clean_outcome are here and
+    outcome by the comparison that differs in nothing else, where the document's is confounded; ours and ours_outcome by
+    that with something of ours. processors are how many a machine needs, published_processors how many the document's
+    had for it. same_as is the claim with which it is counted, changed when and why its region, operands or processors
+    changed. note is what its own document has against it, and what else there is to say of its outcome.
     """
     everything = load_claims()
     judged = sorted(outcomes(run, everything), key=lambda judgement: OUTCOMES.index(judgement.published.outcome))
@@ -137,21 +127,17 @@ def _of_claim(claim: Claim) -> dict[str, object]:
 
 def _row(judgement: ClaimResult) -> dict[str, object]:
     claim, weighed, clean, ours = judgement.claim, judgement.published, judgement.clean, judgement.ours
-    figure, departs = claim.published_value, departure(claim, weighed)
+    figure, against = claim.published_value, departure(claim, weighed) or weighed.reason or weighed.to_decide
     return _of_claim(claim) | {
         "published": None if figure is None else figures.value(claim, figure, figure, figure),
         "here": _here(claim, weighed),
         "outcome": weighed.outcome.value,
-        "departure": departs,
         "region": figures.span(claim, *region(claim)),
-        "compared": None if weighed.case is None or weighed.effect is None else _compared(claim, weighed.case),
         "clean": clean and _here(claim, clean),
         "clean_outcome": clean and clean.outcome.value,
         "ours": ours and _here(claim, ours),
         "ours_outcome": ours and ours.outcome.value,
-        "reason": weighed.reason,
-        "to_decide": weighed.to_decide,
-        "note": "; ".join(filter(None, (claim.own_figure, departs or weighed.reason or weighed.to_decide))) or None,
+        "note": "; ".join(filter(None, (claim.own_figure, against))) or None,
         "published_value": figure,
         "effect": weighed.effect,
         "in_ratios": claim.in_ratios and claim.quantity != "count",
@@ -162,22 +148,3 @@ def _here(claim: Claim, weighed: Assessment) -> str | None:
     if weighed.effect is None or weighed.low is None or weighed.high is None:
         return None
     return figures.value(claim, weighed.effect, weighed.low, weighed.high)
-
-
-def _compared(claim: Claim, case: Case) -> str:
-    """What a case compares: `nonbox / manual, syscalls=off`."""
-    operands = [operand for place in case for operand in place]
-    parameters = list(dict.fromkeys(operand.parameter for operand in operands))
-    names = [_name(place[0]) + (f" ({place[0].parameter})" if len(parameters) > 1 else "") for place in case]
-    signs = ("", *(f" {sign} " for sign in SIGNS.get(claim.operation, ())))
-    text = "".join(f"{sign}{name}" for sign, name in zip(signs, names, strict=False))
-    counters = list(dict.fromkeys(operand.counter for operand in operands if operand.counter))
-    text = f"{words.listing(counters)} of {text}" if counters else text
-    text += f", {parameters[0]}" if len(parameters) == 1 and parameters[0] else ""
-    cases = len(claim.cases(claim.faithful))
-    return text + (f" (nearest to the border of {cases})" if cases > 1 else "")
-
-
-def _name(operand: Operand) -> str:
-    """The variant, with the bench where that is no spelling of it: `nonbox`, but `TokioTp/SpawnHandle`."""
-    return operand.variant if operand.bench.startswith(operand.variant) else f"{operand.bench}/{operand.variant}"

@@ -87,20 +87,14 @@ def finding_of(output: nbformat.NotebookNode) -> RenderedFinding | None:
 
 
 def answers_of(content: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
-    """The outputs that answer, those that say yes or no first: what is undecided does not lead."""
-    outputs = [
+    """The outputs that answer."""
+    return [
         output
         for cell in content.cells
         if _answers(cell)
         for output in cell.get("outputs", [])
         if output.output_type == "display_data" and not {charts.VEGALITE_MIME} & set(output.data)
     ]
-
-    def undecided(output: nbformat.NotebookNode) -> bool:
-        rendered = finding_of(output)
-        return bool(rendered and not rendered.rough and rendered.mark not in finding.DECIDED)
-
-    return sorted(outputs, key=undecided)
 
 
 def _answers(cell: nbformat.NotebookNode) -> bool:
