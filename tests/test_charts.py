@@ -78,13 +78,6 @@ def test_two_series_are_named_where_their_first_strokes_are_and_more_at_each():
     assert shown == ["loop: 1.0", "3.0", "loop: 1.1", "tokio: 1.2", "smol: 1.0"]
 
 
-def test_strokes_of_a_row_are_around_its_middle_whichever_series_it_lacks():
-    frame = pl.DataFrame(LOADS).filter((pl.col("load") == "idle") | (pl.col("server") == "tokio"))
-    drawn = rows(charts.intervals(frame, **BY_SERVER).to_dict(), "lane")
-    idle, busy = ([row["lane"] for row in drawn if row["load"] == load] for load in ("idle", "busy"))
-    assert len(idle) == 2 and [sum(idle) / 2] == busy
-
-
 @pytest.mark.parametrize(("accent", "coloured"), [("tokio", ["1.2", "3.0"]), ("busy", ["1.2", "1.1"])])
 def test_an_accent_is_a_series_or_a_row_and_rows_are_sorted_by_their_largest_value(accent, coloured):
     frame = pl.DataFrame(LOADS).reverse()
