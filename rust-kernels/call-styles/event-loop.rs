@@ -59,7 +59,7 @@
 // %%
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque, btree_map};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::marker::PhantomData;
@@ -996,8 +996,16 @@ impl Wakers for IndexWakers {
     fn new(selector: &Arc<impl Selector>) -> Self {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
         let remote = Arc::new(Inbox::of(selector));
-        let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        all_loops().insert(number, Arc::clone(&remote));
+        let mut loops = all_loops();
+        // After 2^32 loops numbers begin anew, and some may live still.
+        let number = loop {
+            let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if let btree_map::Entry::Vacant(place) = loops.entry(number) {
+                place.insert(Arc::clone(&remote));
+                break number;
+            }
+        };
+        drop(loops);
         let local = Rc::<Direct>::default();
         loops_of_thread(|loops| loops.push((number, Rc::clone(&local))));
         Self { number, local, remote }
@@ -1377,9 +1385,10 @@ impl<D: Design> EventLoop<D> {
     /// If the root waits already, or if nothing could ever happen again.
     pub fn block_on<F: Future>(&self, root: F, resume: impl Fn(Slot)) -> F::Output {
         assert!(!self.running.get(), "the root waits already: tasks await, they do not block");
+        // Dropped last, when the loop is not running any more: its destructors may block.
+        let mut root = pin!(root);
         let _running = scopeguard::guard(self.running.replace(true), |before| self.running.set(before));
         let _entered = self.enter(ROOT);
-        let mut root = pin!(root);
         let context = &mut Context::from_waker(&self.root);
         loop {
             if let Poll::Ready(output) = root.as_mut().poll(context) {
@@ -1728,6 +1737,18 @@ pub fn root_waits<D: Design>(
 //     .look("for its turn", root_waits::<Parts>(0, async |_| yield_now().await))
 //     .look("for a descriptor", root_waits::<Parts>(0, wait_for_descriptor))
 //     .show()
+
+// %% [markdown]
+// # What is promised
+//
+// Each promise, and each limit, has a test in [`tests`](../../rust-kernels/call-styles/event-loop/tests).
+//
+// | of | promise | test |
+// |---|---|---|
+// | `block_on` | the root is dropped when the loop runs no longer: its destructors may block | `the_root_is_dropped_when_the_loop_runs_no_longer` |
+// | `Wakers` | wakes of other threads end the sleep of the loop | `wakes_of_other_threads_end_the_sleep_of_the_loop`, `no_wake_of_two_threads_is_lost` |
+// | | a waker outlives its loop and wakes nobody then | `a_waker_may_outlive_its_loop` |
+// | `Direct` | *limit:* who waits with another loop is not woken | `without_wakers_a_wait_with_another_loop_is_refused` |
 
 // %% [markdown]
 // # What next

@@ -50,17 +50,19 @@ use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::hint::black_box;
 use std::io;
-use std::mem::{needs_drop, replace};
+use std::mem::{ManuallyDrop, needs_drop, replace};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
+use std::thread::panicking;
 use std::time::Duration;
 
 use call_styles_event_loop::{
-    Counter, Design, Direct, EventLoop, Parts, Probe, Slot, Timer, WaiterOf, Wakers,
+    Counter, Design, Direct, EventLoop, Parts, Probe, ROOT, Slot, Timer, WaiterOf, Wakers,
 };
-use corosensei::{Coroutine, CoroutineResult, Yielder};
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder, on_stack};
 use harness::Bencher;
 use idle::shielded;
 use pin_project_lite::pin_project;
@@ -75,11 +77,15 @@ use pin_project_lite::pin_project;
 // and so on: such a chain is dropped link by link, for the stack has an end.
 
 // %%
+/// Results that wait for their turn.
+type Waiting = Vec<Box<dyn Any>>;
+
 /// Drops `first`, and after it, not within, the results that hang on it.
 fn drop_in_turn<T: 'static>(first: T) {
     thread_local! {
-        /// What waits for its turn, while something is being dropped.
-        static WAITING: RefCell<Option<Vec<Box<dyn Any>>>> = const { RefCell::new(None) };
+        /// What waits for its turn, while something is being dropped. Without a destructor of its own: other
+        /// thread-locals may come here when their thread ends.
+        static WAITING: RefCell<Option<ManuallyDrop<Waiting>>> = const { RefCell::new(None) };
     }
     if !needs_drop::<T>() {
         return;
@@ -87,16 +93,18 @@ fn drop_in_turn<T: 'static>(first: T) {
     let mut first = Some(first);
     WAITING.with_borrow_mut(|waiting| match waiting {
         Some(waiting) => waiting.push(Box::new(first.take())),
-        None => *waiting = Some(Vec::new()),
+        None => *waiting = Some(ManuallyDrop::default()),
     });
     if first.is_none() {
         return;
     }
     shielded(|| drop(first));
-    while let Some(next) = WAITING.with_borrow_mut(|waiting| waiting.as_mut().and_then(Vec::pop)) {
+    while let Some(next) =
+        WAITING.with_borrow_mut(|waiting| waiting.as_mut().and_then(|waiting| waiting.pop()))
+    {
         shielded(|| drop(next));
     }
-    WAITING.set(None);
+    WAITING.take().map(ManuallyDrop::into_inner);
 }
 
 // %% [markdown]
@@ -237,7 +245,7 @@ pub trait Executor {
     /// The loop, with which procedures wait.
     fn event_loop(&self) -> &Rc<EventLoop<Self::Design>>;
 
-    /// Runs whoever lives in `slot` until it waits.
+    /// Runs whoever lives in `slot`, if anybody does, until it waits.
     fn resume(&self, slot: Slot);
 
     /// Polls `future` as the root, and runs the loop for as long as it waits. It runs no loop if it does not wait.
@@ -574,14 +582,34 @@ impl<D: Design, B: Boxes> Futures<D, B> {
 }
 
 // %% [markdown]
-// A call can be cancelled by all code that has its evaluation, the callee included.
+// A call can be cancelled by all code that has its evaluation, the callee included. What is dropped then may cancel the
+// next call, and so on: now and then such a chain goes on on another stack.
 
 // %%
+/// Calls `work`, which may come back here: of so many calls within each other, the last one has a stack of its own, if
+/// there is memory for it.
+fn with_stack(work: impl FnOnce()) {
+    const WITHIN: u32 = 64;
+    thread_local! {
+        static DEPTH: Cell<u32> = const { Cell::new(0) };
+    }
+    let depth = DEPTH.get();
+    DEPTH.set((depth + 1) % WITHIN);
+    match if depth + 1 == WITHIN { DefaultStack::new(1 << 20).ok() } else { None } {
+        Some(stack) => on_stack(stack, work),
+        None => work(),
+    }
+    DEPTH.set(depth);
+}
+
 impl<D: Design, B: Boxes> Futures<D, B> {
-    /// Ends a call that is not over: drops it where it waits, or after its poll if it is the one that cancels
-    /// itself. Whether it was not over. A destructor that cancels the next call, and so on, needs stack for each.
+    /// Ends a call of this executor that is not over: drops it where it waits, or after its poll if it is the one that
+    /// cancels itself. Whether it was one.
     pub fn cancel<T: 'static>(&self, evaluation: &Evaluation<T, D>) -> bool {
         let Evaluation(of) = evaluation;
+        if !Rc::ptr_eq(&of.event_loop, &self.event_loop) {
+            return false;
+        }
         let mut entries = self.entries.borrow_mut();
         let entry = &mut entries[of.task.slot as usize];
         if entry.generation != of.task.generation || entry.cancelled || evaluation.is_concluded() {
@@ -590,7 +618,8 @@ impl<D: Design, B: Boxes> Futures<D, B> {
         if let Some(future) = entry.future.take() {
             let fixtures = entry.fixtures.take();
             drop(entries);
-            Occupied { executor: self, task: of.task, fixtures }.cancel(future);
+            let occupied = Occupied { executor: self, task: of.task, fixtures };
+            with_stack(|| occupied.cancel(future));
         } else {
             entry.cancelled = true;
             drop(entries);
@@ -614,7 +643,7 @@ impl<D: Design, B: Boxes> Executor for Futures<D, B> {
     fn resume(&self, slot: Slot) {
         let (mut occupied, future) = {
             let mut entries = self.entries.borrow_mut();
-            let entry = &mut entries[slot as usize];
+            let Some(entry) = entries.get_mut(slot as usize) else { return };
             // Nobody: it has ended since it was woken.
             let Some(future) = entry.future.take() else { return };
             let task = Task { slot, generation: entry.generation };
@@ -751,31 +780,51 @@ pub type FiberCall<D> = (FiberProc<D>, u64);
 /// A procedure that runs in a fiber.
 pub type FiberProc<D> = Rc<dyn Fn(&Inside<'_, D>, u64) -> u64>;
 
-/// What a procedure can do that runs in a fiber.
+/// What a procedure can do that runs in a fiber. Its waits end at once while the fiber is unwound, because its procedure
+/// panics or its executor is dropped: a stack that is left then could not be unwound any more.
 pub struct Inside<'a, D: Design> {
     event_loop: &'a Rc<EventLoop<D>>,
     slot: Slot,
     yielder: &'a Yielder<Option<FiberCall<D>>, Option<u64>>,
+    /// Whether the executor is being dropped.
+    ends: &'a Cell<bool>,
+    /// Whether the thread was panicking when it entered the fiber.
+    entered_panicking: Cell<bool>,
+}
+
+impl<D: Design> Inside<'_, D> {
+    /// Whether the fiber is being unwound.
+    fn is_unwound(&self) -> bool {
+        panicking() && (!self.entered_panicking.get() || self.ends.get())
+    }
+
+    /// The thread has just entered the fiber.
+    fn entered(&self) {
+        self.entered_panicking.set(panicking());
+    }
 }
 
 impl<D: Design<Wakers = Direct>> Inside<'_, D> {
     /// Leaves the fiber until somebody resumes it.
     fn suspend(&self) {
         self.yielder.suspend(None);
+        self.entered();
     }
 
     /// Waits for so long.
     pub fn wait(&self, time: Duration) {
         let timer = Timer::new(self.event_loop, time, self.slot);
-        while !timer.has_fired() {
+        while !timer.has_fired() && !self.is_unwound() {
             self.suspend();
         }
     }
 
     /// Lets everyone else have a turn.
     pub fn yield_now(&self) {
-        self.event_loop.wakers.wake(self.slot);
-        self.suspend();
+        if !self.is_unwound() {
+            self.event_loop.wakers.wake(self.slot);
+            self.suspend();
+        }
     }
 }
 
@@ -816,6 +865,8 @@ pub struct Fibers<D: Design> {
     vacant: RefCell<Vec<Slot>>,
     /// Whether fibers are used again.
     pooled: bool,
+    /// Whether this is being dropped.
+    ends: Rc<Cell<bool>>,
 }
 
 impl<D: Design<Wakers = Direct>> Fibers<D> {
@@ -826,7 +877,7 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
     pub fn new(pooled: bool) -> io::Result<Self> {
         let event_loop = Rc::new(EventLoop::new()?);
         let entries = RefCell::new(vec![FiberEntry::VACANT]);
-        Ok(Self { event_loop, entries, vacant: RefCell::default(), pooled })
+        Ok(Self { event_loop, entries, vacant: RefCell::default(), pooled, ends: Rc::default() })
     }
 }
 
@@ -838,12 +889,16 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
 impl<D: Design<Wakers = Direct>> Fibers<D> {
     /// A new fiber for this slot.
     fn fiber(&self, slot: Slot) -> Fiber<D> {
-        let (event_loop, pooled) = (Rc::clone(&self.event_loop), self.pooled);
+        let (event_loop, ends, pooled) = (Rc::clone(&self.event_loop), Rc::clone(&self.ends), self.pooled);
         Coroutine::new(move |yielder: &Yielder<_, _>, mut entered| {
-            let inside = Inside { event_loop: &event_loop, slot, yielder };
+            let entered_panicking = Cell::new(false);
+            let inside = Inside { event_loop: &event_loop, slot, yielder, ends: &ends, entered_panicking };
             loop {
+                inside.entered();
                 let Some((procedure, argument)) = entered else { unreachable!("a fiber is begun first") };
                 let result = procedure(&inside, argument);
+                // A vacant fiber keeps nothing of it.
+                drop(procedure);
                 if !pooled {
                     return result;
                 }
@@ -928,9 +983,9 @@ impl<D: Design<Wakers = Direct>> Executor for Fibers<D> {
     }
 
     fn resume(&self, slot: Slot) {
-        self.event_loop.wakers.begin(slot);
         let mut entries = self.entries.borrow_mut();
-        let entry = &mut entries[slot as usize];
+        let Some(entry) = entries.get_mut(slot as usize).filter(|_| slot != ROOT) else { return };
+        self.event_loop.wakers.begin(slot);
         let call = entry.begin.take();
         // Nobody: it has ended since it was woken.
         if call.is_none() && !entry.waits {
@@ -943,6 +998,7 @@ impl<D: Design<Wakers = Direct>> Executor for Fibers<D> {
 
 impl<D: Design> Drop for Fibers<D> {
     fn drop(&mut self) {
+        self.ends.set(true);
         // As above: with nothing borrowed, since what is unwound may call.
         for slot in 1.. {
             let Some(entry) =
@@ -1024,6 +1080,29 @@ pub fn fiber_call() -> impl Fn() -> FiberCall<Parts<Direct>> {
 //     .look("fibers", one_call(Fibers::new(true).expect("a selector"), fiber_call()))
 //     .look("fibers on fresh stacks", one_call(Fibers::new(false).expect("a selector"), fiber_call()))
 //     .show()
+
+// %% [markdown]
+// # What is promised
+//
+// Futures, procedures and results are written by users, and so are their destructors, which may do what other code may.
+// Each promise, and each limit, has a test in [`tests`](../../rust-kernels/call-styles/executors/tests).
+//
+// | of | promise | test |
+// |---|---|---|
+// | `cancel` | it ends calls of its own executor only | `only_its_own_executor_cancels_a_call` |
+// | | calls that cancel each other when they are dropped need no stack for each, and are dropped when it returns | `calls_that_cancel_the_next_one_when_dropped_need_no_stack_for_each` |
+// | `resume` | a slot that there is not is passed over | `a_slot_that_there_is_not_is_passed_over` |
+// | `block_on` | destructors of the root may block, also after a panic | `destructors_of_the_root_may_block_although_it_has_panicked` |
+// | | *limit:* tasks and their destructors may not | `the_root_does_not_wait_within_itself` |
+// | `Evaluation` | it outlives its executor | `evaluations_outlive_their_executor` |
+// | | a chain of results is dropped link by link | `long_chain` |
+// | | thread-locals may hold it, in whatever order they end | `results_and_executors_may_be_kept_until_their_thread_ends` |
+// | `Futures` | slots are used again; *limit:* they are kept until it is dropped, as many as there were calls at once | `used_again` |
+// | `Inside` | destructors may wait while the fiber goes on | `a_destructor_may_wait_in_a_fiber_that_goes_on` |
+// | | their waits end at once while it is unwound | `waits_end_at_once_in_a_fiber_that_panics`, `waits_end_at_once_in_fibers_whose_executor_is_dropped_although_the_thread_panics` |
+// | | a fiber that is called while the thread panics waits | `a_fiber_that_is_called_while_the_thread_panics_waits` |
+// | `Fibers` | a vacant fiber keeps nothing of its last procedure | `a_vacant_fiber_keeps_nothing_of_its_last_procedure` |
+// | | *limit:* a panic on a stack that is unwound ends the process | `a_panic_on_a_stack_that_is_unwound_ends_the_process` |
 
 // %% [markdown]
 // # What next

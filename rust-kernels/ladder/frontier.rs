@@ -36,7 +36,7 @@
 // :build_env CARGO_INCREMENTAL=0
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep idle = { path = "../../rust-kernels/idle" }
-// :dep rustix = { version = "=1.1.6", features = ["event"] }
+// :dep rustix = { version = "=1.1.6", features = ["event", "net"] }
 // :dep sync = { path = "../../rust-kernels/sync" }
 // :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
 
@@ -46,6 +46,7 @@
 // every variant here.
 
 // %%
+use std::any::TypeId;
 use std::cell::{Cell, UnsafeCell};
 use std::collections::TryReserveError;
 use std::convert::Infallible;
@@ -55,6 +56,7 @@ use std::future::{Future, poll_fn};
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop, MaybeUninit};
+use std::net::TcpStream;
 use std::num::NonZero;
 use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
@@ -71,6 +73,8 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::retry_on_intr;
+use rustix::net::ipproto;
+use rustix::net::sockopt::socket_protocol;
 use zero_cost_loop::{
     CONNECTIONS, Counter, Door, Event, FakePoll, FakeStream, Lean, Load, OpensDoors, Probe, READABLE, Repeat,
     SMALL_BUFFER, Source, Stats, TASKS, WRITABLE, Work, WouldBlock, holds_line,
@@ -554,7 +558,7 @@ pub unsafe trait System: Sized {
     /// The key under which the object of this event was registered.
     fn key(event: &Self::Event) -> usize;
 
-    /// Whether nothing more will come from the object.
+    /// Whether nothing more will come from the object, or there is a mark in it where each read stops.
     fn is_end(event: &Self::Event) -> bool;
 
     /// Ends a wait in [`poll`](Self::poll), on any thread. An event that this takes has the key `key`.
@@ -771,8 +775,8 @@ pub struct Entry<Y: System, P> {
     owner: Cell<usize>,
     /// The waker, while a foreign one waits.
     foreign: Cell<Option<Waker>>,
-    /// Whether the system has said that nothing more will come.
-    ended: Cell<bool>,
+    /// Whether a read that does not fill its buffer has emptied the object; `None` where that was not asked yet.
+    empties: Cell<Option<bool>>,
     /// Whether the object is watched for writing, too.
     watches_writes: Cell<bool>,
     /// While vacant, the next vacant entry.
@@ -811,7 +815,7 @@ impl<Y: System, P> Entry<Y, P> {
             waits: Cell::new(NOBODY),
             owner: Cell::new(0),
             foreign: Cell::new(None),
-            ended: Cell::new(false),
+            empties: Cell::new(None),
             watches_writes: Cell::new(false),
             next_vacant: Cell::new(ptr::null()),
             reactor: Cell::new(ptr::null()),
@@ -883,7 +887,7 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
         // SAFETY: `entry` is one of ours, and they live as long as our system.
         unsafe { object.register(&self.system, ptr::from_ref(entry).expose_provenance(), interest) }?;
         entry.reactor.set(self);
-        entry.ended.set(false);
+        entry.empties.set(None);
         entry.watches_writes.set(false);
         if P::COUNTS {
             self.objects.set(self.objects.get() + 1);
@@ -1735,7 +1739,7 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
         for event in events {
             let entry = self.reactor.entry(event);
             if Y::is_end(event) {
-                entry.ended.set(true);
+                entry.empties.set(Some(false));
             }
             let waits = entry.waits.replace(NOBODY);
             if waits > FOREIGN {
@@ -2076,11 +2080,13 @@ impl<S> Epoll<S> {
 }
 
 // %% [markdown]
-// An event may say that the other side has finished. That must be kept: it is a change like any other and is said once.
+// An event may say that the other side has finished, or has sent a byte that is urgent, where reads stop. That must be
+// kept: it is a change like any other and is said once.
 
 // %%
 /// What every object is watched for. Writing is added when a write had to wait for the first time.
-const READS: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+const READS: EventFlags =
+    EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::PRI).union(EventFlags::ET);
 
 // SAFETY: the kernel hands out the keys that it was given.
 unsafe impl<S: AsFd> System for Epoll<S> {
@@ -2101,7 +2107,7 @@ unsafe impl<S: AsFd> System for Epoll<S> {
     #[inline(always)]
     fn is_end(event: &epoll::Event) -> bool {
         let flags = event.flags; // a copy: the structure is packed
-        flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
+        flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR | EventFlags::PRI)
     }
 
     unsafe fn notifier(&self, key: usize) -> io::Result<Waker> {
@@ -2125,8 +2131,10 @@ unsafe impl<S: AsFd, T: AsFd> Object<Epoll<S>> for T {
 }
 
 // %% [markdown]
-// A read that does not fill its buffer has emptied the socket. The next read would block, and is not tried: a request on
-// a connection that stays open takes one read and one write.
+// A read that does not fill its buffer has emptied a TCP socket. The next read would block, and is not tried: a request
+// on a connection that stays open takes one read and one write. Of others that is not so: a read takes one packet of
+// those that are there, or the bytes up to the next file that was sent along, or what a stream of a user's own has in a
+// buffer. So it has to be a `TcpStream`; and since that can be made of any descriptor, the kernel is asked once for each.
 
 // %%
 /// What came of a call that does not block.
@@ -2142,6 +2150,11 @@ pub fn tried<T>(outcome: io::Result<T>) -> Result<io::Result<T>, WouldBlock> {
 
 /// A system whose streams are sockets.
 pub trait Sockets: System {
+    /// Whether a read from `stream` that does not fill its buffer has emptied it, unless an event says otherwise.
+    fn empties(_stream: &Self::Stream) -> bool {
+        false
+    }
+
     /// Tells of writes to `stream` as well, from now on.
     ///
     /// # Errors
@@ -2152,7 +2165,31 @@ pub trait Sockets: System {
     unsafe fn watch_writes(&self, stream: &Self::Stream, key: usize) -> io::Result<()>;
 }
 
+/// Whether a type is `TcpStream`.
+trait IsTcp {
+    fn is_tcp(&self) -> bool
+    where
+        Self: 'static;
+}
+
+impl<S> IsTcp for PhantomData<S> {
+    fn is_tcp(&self) -> bool
+    where
+        Self: 'static,
+    {
+        TypeId::of::<S>() == TypeId::of::<TcpStream>()
+    }
+}
+
 impl<S: AsFd> Sockets for Epoll<S> {
+    #[cold]
+    fn empties(stream: &S) -> bool {
+        let of: &dyn IsTcp = &PhantomData::<S>;
+        // SAFETY: only a lifetime changes, of what holds nothing and says nothing but which type it is.
+        let of: &(dyn IsTcp + 'static) = unsafe { mem::transmute(of) };
+        of.is_tcp() && socket_protocol(stream) == Ok(Some(ipproto::TCP))
+    }
+
     #[cold]
     unsafe fn watch_writes(&self, stream: &S, key: usize) -> io::Result<()> {
         let flags = READS | EventFlags::OUT;
@@ -2164,6 +2201,18 @@ impl<S: AsFd> Sockets for Epoll<S> {
 // Reading and writing are attempts, repeated when the object is ready.
 
 // %%
+impl<Y: Sockets, P: Probe, L: Place<Y, Object = Y::Stream>> Operation<'_, Y, P, L> {
+    /// Whether a read that does not fill its buffer has emptied the stream.
+    #[cold]
+    fn empties(&self) -> bool {
+        // SAFETY: they are those of an `Io`, which made us and is borrowed mutably.
+        let ask = || Y::empties(unsafe { L::object(self.known, self.entry) });
+        let empties = self.entry.empties.get().unwrap_or_else(ask);
+        self.entry.empties.set(Some(empties));
+        empties
+    }
+}
+
 impl<Y: Sockets, P: Probe, L> Io<'_, Y, P, L>
 where
     L: Place<Y, Object = Y::Stream>,
@@ -2182,8 +2231,8 @@ where
                 return operation.wait(context);
             }
             let outcome = ready!(operation.poll(context, |mut stream| tried(stream.read(buffer))));
-            let left_nothing = outcome.as_ref().is_ok_and(|length| (1..buffer.len()).contains(length));
-            if left_nothing && !entry.ended.get() {
+            let is_short = outcome.as_ref().is_ok_and(|length| (1..buffer.len()).contains(length));
+            if is_short && (entry.empties.get() == Some(true) || operation.empties()) {
                 entry.waits.set(DRAINED);
             }
             Poll::Ready(outcome)

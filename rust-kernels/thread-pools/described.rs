@@ -163,35 +163,64 @@ pub const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Workers that have not ended, and a place to wait for that.
 pub struct LiveWorkers {
-    number: Mutex<usize>,
+    live: Mutex<Live>,
     changed: Condvar,
+}
+
+struct Live {
+    workers: usize,
+    /// Those of them that wait here, or for the workers of another pool.
+    waiting: usize,
+    /// How often all workers were waiting.
+    rounds: usize,
 }
 
 impl LiveWorkers {
     pub fn new(workers: usize) -> Self {
-        Self { number: Mutex::new(workers), changed: Condvar::new() }
+        Self { live: Mutex::new(Live { workers, waiting: 0, rounds: 0 }), changed: Condvar::new() }
     }
 
     pub fn one_less(&self) {
-        *self.number() -= 1;
+        self.change(|live| live.workers -= 1);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Live)) {
+        let mut live = self.lock();
+        change(&mut live);
+        live.rounds += usize::from(live.workers == live.waiting);
         self.changed.notify_all();
     }
 
-    /// Waits until all but so many have ended, or for so long. Says how many more are left.
-    pub fn wait_for_all_but(&self, few: usize, limit: Duration) -> usize {
-        let (deadline, mut number) = (Instant::now() + limit.min(LONGEST), self.number());
-        while *number > few {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            number = self.changed.wait_timeout(number, left).expect("nobody panics with this number").0;
+    /// Waits until all have ended, or for so long. Says how many are left. A worker says of which workers it is one; it
+    /// does not wait for those that wait themselves, which would never end.
+    pub fn wait(&self, of: Option<&Self>, limit: Duration) -> usize {
+        let (deadline, round) = (Instant::now() + limit.min(LONGEST), self.lock().rounds);
+        if let Some(own) = of {
+            own.change(|live| live.waiting += 1);
         }
-        number.saturating_sub(few)
+        let mut live = self.lock();
+        let left = loop {
+            let left = match of {
+                None => live.workers,
+                // Those that waited with it may have gone on before it has come to look.
+                Some(_) if live.rounds != round => 0,
+                Some(_) => live.workers - live.waiting,
+            };
+            let time = deadline.saturating_duration_since(Instant::now());
+            if left == 0 || time.is_zero() {
+                break left;
+            }
+            live = self.changed.wait_timeout(live, time).expect("nobody panics with these numbers").0;
+        };
+        drop(live);
+        if let Some(own) = of {
+            own.lock().waiting -= 1;
+        }
+        left
     }
 
-    fn number(&self) -> MutexGuard<'_, usize> {
-        self.number.lock().expect("nobody panics with this number")
+    fn lock(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().expect("nobody panics with these numbers")
     }
 }
 
@@ -290,7 +319,7 @@ impl ChannelPool {
         self.shut.store(true, Ordering::SeqCst);
         let live = Arc::new(LiveWorkers::new(self.workers));
         (0..self.workers).for_each(|_| drop(self.sender.send(Message::Stop(live.clone()))));
-        assert_eq!(live.wait_for_all_but(0, END), 0, "jobs of the measuring program are short");
+        assert_eq!(live.wait(None, END), 0, "jobs of the measuring program are short");
     }
 }
 
@@ -679,7 +708,7 @@ impl StealingCore {
         }
         drop(workers);
         self.parker.unpark_all();
-        assert_eq!(live.wait_for_all_but(0, END), 0, "jobs of the measuring program are short");
+        assert_eq!(live.wait(None, END), 0, "jobs of the measuring program are short");
     }
 }
 

@@ -60,7 +60,7 @@ use crossbeam_deque::{Injector, Steal, Stealer, Worker};
 use crossbeam_utils::CachePadded;
 use idle::shielded;
 use sync::Arc;
-use sync::atomic::{AtomicBool, AtomicUsize, fence};
+use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 use sync::thread::{self, Thread};
 use thread_pools_described::{END, LONGEST, LiveWorkers, Subject};
 
@@ -127,8 +127,15 @@ impl<F: FnOnce() + Send + 'static> Layout<F> {
     }
 
     unsafe fn drop(storage: *mut Storage) {
-        // SAFETY: the caller's promise.
-        drop(unsafe { Self::take(storage) });
+        // Where it is: a large closure may be larger than what is left of the stack.
+        // SAFETY: the caller's promise; here lies the closure or its box.
+        unsafe {
+            if Self::FITS {
+                storage.cast::<F>().drop_in_place()
+            } else {
+                storage.cast::<Box<F>>().drop_in_place()
+            }
+        }
     }
 }
 
@@ -420,6 +427,8 @@ struct Core<Q> {
     searchers: usize,
     /// Handles, and the credit that workers have taken for handles.
     handles: CachePadded<AtomicUsize>,
+    /// By worker.
+    credits: Box<[CachePadded<Credit>]>,
     /// No handle is left, so no job will come.
     abandoned: AtomicBool,
     live: LiveWorkers,
@@ -454,10 +463,12 @@ impl<Q: Queue> Core<Q> {
         }
     }
 
-    /// Drops all queued jobs, each by itself: its destructors may panic.
-    fn clear(&self) {
-        while let Some(job) = self.queue.take() {
-            shielded(|| drop(job));
+    /// So many handles more.
+    #[inline]
+    fn count(&self, handles: usize) {
+        // As `Arc` does: nobody has so many that are not forgotten, and at zero they would be too many.
+        if self.handles.fetch_add(handles, Ordering::Relaxed) > isize::MAX as usize {
+            std::process::abort();
         }
     }
 
@@ -471,11 +482,16 @@ impl<Q: Queue> Core<Q> {
         if unsafe { this.as_ref() }.handles.fetch_sub(handles, Ordering::AcqRel) == handles {
             // SAFETY: all handles together own one reference, which `start` has made, and only who brings their
             // number to zero gets here.
-            let core = unsafe { Arc::from_raw(this.as_ptr()) };
-            // Whoever sees it sees what all handles have submitted; to who rests it is ordered as in `Sleep::close`.
-            core.abandoned.store(true, Ordering::Release);
-            core.sleep.wake_all();
+            unsafe { Arc::from_raw(this.as_ptr()) }.abandon();
         }
+    }
+
+    /// No job will come.
+    #[cold]
+    fn abandon(&self) {
+        // Whoever sees it sees what all handles have submitted; to who rests it is ordered as in `Sleep::close`.
+        self.abandoned.store(true, Ordering::Release);
+        self.sleep.wake_all();
     }
 }
 
@@ -485,22 +501,105 @@ impl<Q: Queue> Core<Q> {
 // Every job of the published program clones the pool's handle. An ordinary handle counts references in one
 // place, and all workers write to that place for every job, so its cache line moves between the
 // processors. Most of these clones are made on a worker and dropped on a worker. So a worker takes *credit*: it
-// adds a thousand to the shared count at once, and from then on counts its own clones and drops in a cell
-// that no other thread sees. Before it sleeps, it returns its credit. The shared count is never less than the number of
-// handles, and it reaches zero soon after the last of them is gone.
+// adds a thousand to the shared count at once, and from then on counts its own clones and drops in a place
+// that no other thread writes to. Before it sleeps, it returns its credit. The shared count is never less than the number
+// of handles, and it reaches zero soon after the last of them is gone.
+//
+// Soon may be late: a worker in a long job does not return its credit, and the others should not wait for it to end. So
+// whoever drops a handle elsewhere looks whether all that is left is credit. The places are read twice, with the shared
+// count in between. If none has changed, all of this was so at one moment; and if there was no handle at that moment,
+// there will be none.
 
 // %%
+/// Handles that a worker counts in advance, and what it keeps at most.
+const CREDIT: usize = 1 << 10;
+
+/// So many handles are counted in the core beyond those that there are; above that, how often it has changed. Written by
+/// its worker only.
+#[derive(Default)]
+struct Credit(AtomicU64);
+
+impl Credit {
+    /// One change more. Below it is room for twice the credit and one.
+    const CHANGE: u64 = 1 << 16;
+
+    #[inline]
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// To be called by its worker. Whoever sees it sees how the handles came here that are no more.
+    #[inline]
+    fn set(&self, word: u64) {
+        self.0.store(word, Ordering::Release);
+    }
+}
+
+impl<Q: Queue> Core<Q> {
+    /// The credit of all workers, and how often it has changed.
+    fn credit(&self) -> (usize, u64) {
+        let of = |credit: &CachePadded<Credit>| credit.0.load(Ordering::Acquire);
+        let add = |(credit, changes), word| {
+            (credit + (word % Credit::CHANGE) as usize, word / Credit::CHANGE + changes)
+        };
+        self.credits.iter().map(of).fold((0, 0), add)
+    }
+
+    /// How many are counted, and whether so many handles of the caller are the only ones.
+    fn alone_with(&self, own: usize) -> (usize, bool) {
+        let before = self.credit();
+        let handles = self.handles.load(Ordering::Acquire);
+        (handles, handles == before.0 + own && before == self.credit())
+    }
+
+    /// A worker returns what it has set its credit down by.
+    ///
+    /// # Safety
+    /// As for [`release`](Self::release); and the worker has a reference to the core.
+    unsafe fn give_back(this: NonNull<Self>, credit: usize) {
+        // SAFETY: by the caller.
+        unsafe { Self::release(this, credit) };
+        // SAFETY: the reference of the worker keeps it alive.
+        let core = unsafe { this.as_ref() };
+        if core.alone_with(0).1 {
+            core.abandon();
+        }
+    }
+
+    /// A thread that is no worker drops a handle.
+    ///
+    /// # Safety
+    /// As for [`release`](Self::release).
+    unsafe fn drop_handle(this: NonNull<Self>) {
+        // SAFETY: the handle keeps it alive until it is counted out.
+        let core = unsafe { this.as_ref() };
+        loop {
+            let (handles, alone) = core.alone_with(1);
+            if alone {
+                core.abandon();
+                // SAFETY: by the caller.
+                return unsafe { Self::release(this, 1) };
+            }
+            // Fails where another one was dropped at the same time: then this may be the last.
+            if core
+                .handles
+                .compare_exchange_weak(handles, handles - 1, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
+                return;
+            }
+        }
+    }
+}
+
 /// What a worker thread knows about itself.
 struct CurrentWorker {
     /// The core of its pool; tells the type of `local` as well.
     core: *const (),
     local: *const (),
-    /// So many handles are counted in the core beyond those that there are.
-    credit: Cell<usize>,
+    credit: *const Credit,
+    live: *const LiveWorkers,
 }
-
-/// Handles that a worker counts in advance, and what it keeps at most.
-const CREDIT: usize = 1 << 10;
 
 /// Where a thread keeps what it knows about itself.
 mod place {
@@ -529,20 +628,37 @@ mod place {
 // %%
 impl CurrentWorker {
     /// This thread becomes a worker until `leave`, which frees the result.
-    fn enter<Q: Queue>(core: &Arc<Core<Q>>, local: &Q::Local) -> NonNull<Self> {
+    fn enter<Q: Queue>(core: &Arc<Core<Q>>, worker: usize, local: &Q::Local) -> NonNull<Self> {
+        let (credit, live) = (&raw const *core.credits[worker], &raw const core.live);
         let (core, local) = (Arc::as_ptr(core).cast(), std::ptr::from_ref(local).cast());
-        let here = NonNull::from(Box::leak(Box::new(Self { core, local, credit: Cell::new(0) })));
+        let here = NonNull::from(Box::leak(Box::new(Self { core, local, credit, live })));
         place::set(here.as_ptr());
         here
+    }
+
+    /// Calls `work` with this thread's worker, if it is one of any pool.
+    #[inline]
+    fn with_any<T>(work: impl FnOnce(Option<&CurrentWorker>) -> T) -> T {
+        // SAFETY: set by `enter` on this thread, and not freed before `leave` takes it back.
+        work(unsafe { place::get().as_ref() })
     }
 
     /// Calls `work` with this thread's worker, if it is one of the pool with this core.
     #[inline]
     fn with<Q, T>(core: NonNull<Core<Q>>, work: impl FnOnce(Option<&CurrentWorker>) -> T) -> T {
-        let here = place::get();
-        // SAFETY: set by `enter` on this thread, and not freed before `leave` takes it back.
-        let here = unsafe { here.as_ref() };
-        work(here.filter(|here| here.core == core.as_ptr().cast_const().cast()))
+        Self::with_any(|here| work(here.filter(|here| here.core == core.as_ptr().cast_const().cast())))
+    }
+
+    #[inline]
+    fn credit(&self) -> &Credit {
+        // SAFETY: it is in the core, to which this thread has a reference until it has left.
+        unsafe { &*self.credit }
+    }
+
+    #[inline]
+    fn live(&self) -> &LiveWorkers {
+        // SAFETY: as for `credit`.
+        unsafe { &*self.live }
     }
 
     /// # Safety
@@ -561,10 +677,12 @@ impl CurrentWorker {
     /// # Safety
     /// The core is of this type.
     unsafe fn settle<Q: Queue>(&self) {
-        let credit = self.credit.take();
+        let word = self.credit().get();
+        let credit = word % Credit::CHANGE;
         if let Some(core) = NonNull::new(self.core.cast::<Core<Q>>().cast_mut()).filter(|_| credit > 0) {
+            self.credit().set(word + Credit::CHANGE - credit);
             // SAFETY: `enter` had it of an `Arc`, and so many handles are counted that there are not.
-            unsafe { Core::release(core, credit) };
+            unsafe { Core::give_back(core, credit as usize) };
         }
     }
 }
@@ -629,7 +747,7 @@ impl<Q: Queue> Core<Q> {
 impl<Q: Queue> Core<Q> {
     /// Runs jobs until the pool ends; a thread of its own, counted as searching.
     fn work(this: &Arc<Self>, worker: usize, local: Q::Local) {
-        let entered = CurrentWorker::enter(this, &local);
+        let entered = CurrentWorker::enter(this, worker, &local);
         // SAFETY: it is not freed before `leave`.
         let here = unsafe { entered.as_ref() };
         this.sleep.begin(worker);
@@ -648,14 +766,13 @@ impl<Q: Queue> Core<Q> {
             searching = this.sleep.search();
         }
         this.sleep.found();
+        if this.sleep.closed() {
+            // Still as a worker: a destructor may shut the pool down, which must not wait for itself.
+            this.sweep(|| this.queue.next(&local));
+            this.sweep(|| this.queue.take());
+        }
         // SAFETY: it has entered above, and no job runs here any more.
         unsafe { CurrentWorker::leave::<Q>(entered) };
-        if this.sleep.closed() {
-            while let Some(job) = this.queue.next(&local) {
-                shielded(|| drop(job));
-            }
-            this.clear();
-        }
         // The last thing that a worker does with the pool.
         this.live.one_less();
     }
@@ -695,15 +812,14 @@ impl<Q: Queue> Clone for Pool<Q> {
     #[inline]
     fn clone(&self) -> Self {
         CurrentWorker::with(self.core, |here| match here {
-            None => {
-                self.core().handles.fetch_add(1, Ordering::Relaxed);
-            }
+            None => self.core().count(1),
             Some(here) => {
-                if here.credit.get() == 0 {
-                    self.core().handles.fetch_add(CREDIT, Ordering::Relaxed);
-                    here.credit.set(CREDIT);
+                let mut word = here.credit().get();
+                if word % Credit::CHANGE == 0 {
+                    self.core().count(CREDIT);
+                    word += CREDIT as u64;
                 }
-                here.credit.set(here.credit.get() - 1);
+                here.credit().set(word + Credit::CHANGE - 1);
             }
         });
         Self { core: self.core }
@@ -719,13 +835,15 @@ impl<Q: Queue> Drop for Pool<Q> {
     fn drop(&mut self) {
         CurrentWorker::with(self.core, |here| match here {
             // SAFETY: it was counted, and is going.
-            None => unsafe { Core::release(self.core, 1) },
+            None => unsafe { Core::drop_handle(self.core) },
             Some(here) => {
-                here.credit.set(here.credit.get() + 1);
-                if here.credit.get() > 2 * CREDIT {
-                    here.credit.set(CREDIT);
+                let word = here.credit().get() + Credit::CHANGE + 1;
+                if word % Credit::CHANGE <= 2 * CREDIT as u64 {
+                    here.credit().set(word);
+                } else {
+                    here.credit().set(word - CREDIT as u64);
                     // SAFETY: more than that are counted here which are no more.
-                    unsafe { Core::release(self.core, CREDIT + 1) };
+                    unsafe { Core::give_back(self.core, CREDIT) };
                 }
             }
         });
@@ -741,8 +859,7 @@ impl<Q: Queue> Drop for Pool<Q> {
 // submitted.
 
 // %%
-/// The pool takes no more jobs. The one that was offered is dropped, unless a worker took it just before the pool was
-/// closed: then it was run.
+/// The pool takes no more jobs. The one that was offered is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -766,6 +883,7 @@ impl<Q: Queue> Pool<Q> {
             wakes: settings.wakes,
             searchers: settings.workers.div_ceil(2),
             handles: CachePadded::new(AtomicUsize::new(1)),
+            credits: (0..settings.workers).map(|_| CachePadded::default()).collect(),
             abandoned: AtomicBool::new(false),
             live: LiveWorkers::new(settings.workers),
             panics: AtomicUsize::new(0),
@@ -775,7 +893,7 @@ impl<Q: Queue> Pool<Q> {
             if let Err(refused) = named.spawn(move || Core::work(&own, worker, local)) {
                 core.sleep.close();
                 (worker..settings.workers).for_each(|_| core.live.one_less());
-                core.live.wait_for_all_but(0, LONGEST);
+                core.live.wait(None, LONGEST);
                 panic!("the system refuses a thread for worker {worker} of {}: {refused}", settings.workers);
             }
         }
@@ -789,35 +907,126 @@ impl<Q: Queue> Pool<Q> {
 
 // %%
 impl<Q: Queue> Core<Q> {
+    /// Says whether the pool takes jobs still. If not, the workers may have ended, and nobody else would drop this one.
     #[inline]
-    fn submit(&self, job: Job) -> Result<(), Closed> {
+    fn submit(&self, job: Job) -> bool {
         self.queue.push(job);
-        let open = if self.parks {
-            self.sleep.offer(self.wakes)
-        } else {
-            fence(Ordering::SeqCst);
-            !self.sleep.closed()
-        };
-        if open { Ok(()) } else { self.refuse() }
+        if self.parks {
+            return self.sleep.offer(self.wakes);
+        }
+        fence(Ordering::SeqCst);
+        !self.sleep.closed()
     }
 
     #[inline]
-    fn submit_local(&self, local: &Q::Local, job: Job) -> Result<(), Closed> {
-        if self.sleep.closed() {
-            shielded(|| drop(job));
-            return Err(Closed);
-        }
+    fn submit_local(&self, local: &Q::Local, job: Job) -> bool {
         if self.queue.push_local(local, job) == Notify::Sleepers && self.parks {
             self.sleep.hint();
         }
-        Ok(())
+        true
+    }
+}
+
+// %% [markdown]
+// ## Jobs that are not run
+//
+// Their destructors may do what jobs may: submit, wait for what they submit, shut the pool down, which drops more jobs.
+// A job that is refused is dropped at once, since its owner may wait for that. So is what is queued when the pool ends.
+// Now and then such a chain of destructors goes on on another thread: a stack has an end.
+
+// %%
+/// A thread that is dropping jobs.
+struct Dropping {
+    /// Of a pool with this core; null for a job that was refused.
+    core: *const (),
+    /// So many within each other, with this one.
+    depth: usize,
+    outer: *const Dropping,
+}
+
+/// On one thread.
+const MOST_WITHIN: usize = 64;
+
+mod dropping {
+    use std::cell::Cell;
+
+    use super::Dropping;
+
+    sync::thread_local! {
+        static INNERMOST: Cell<*const Dropping> = Cell::new(std::ptr::null());
     }
 
-    /// A job came when the workers may have ended: nobody else would drop it.
+    pub fn replace(innermost: *const Dropping) -> *const Dropping {
+        INNERMOST.with(|place| place.replace(innermost))
+    }
+
+    pub fn get() -> *const Dropping {
+        INNERMOST.with(Cell::get)
+    }
+}
+
+impl Dropping {
+    /// From the innermost to the outermost.
+    fn all<'a>() -> impl Iterator<Item = &'a Self> {
+        // SAFETY: they are in frames of this stack that have not ended, see `within`, and so is the caller.
+        let innermost = unsafe { dropping::get().as_ref() };
+        // SAFETY: the same.
+        std::iter::successors(innermost, |dropping| unsafe { dropping.outer.as_ref() })
+    }
+
+    fn depth() -> usize {
+        Self::all().next().map_or(0, |dropping| dropping.depth)
+    }
+
+    /// Calls `work`, which drops jobs, and does not panic.
+    fn within(core: *const (), work: impl FnOnce()) {
+        let here = Self { core, depth: Self::depth() + 1, outer: dropping::get() };
+        dropping::replace(&here);
+        work();
+        dropping::replace(here.outer);
+    }
+
+    /// Calls `work` on another thread, or drops it, and says that the system refuses one.
+    fn elsewhere(work: impl FnOnce() + Send + 'static) -> bool {
+        thread::Builder::new().spawn(work).is_ok()
+    }
+
+    /// Drops a job that is refused.
     #[cold]
-    fn refuse(&self) -> Result<(), Closed> {
-        self.clear();
-        Err(Closed)
+    fn refuse(job: Job) {
+        if Self::depth() < MOST_WITHIN {
+            Self::within(std::ptr::null(), || _ = shielded(|| drop(job)));
+        } else {
+            shielded(|| _ = Self::elsewhere(move || _ = shielded(|| drop(job))));
+        }
+    }
+}
+
+impl<Q: Queue> Core<Q> {
+    /// Drops all that `next` finds, each by itself: its destructors may panic.
+    fn sweep(&self, mut next: impl FnMut() -> Option<Job>) {
+        Dropping::within(std::ptr::from_ref(self).cast(), || {
+            while let Some(job) = next() {
+                shielded(|| drop(job));
+            }
+        });
+    }
+}
+
+impl<Q: Queue> Pool<Q> {
+    /// Drops all queued jobs; before it waits, for workers may wait for that.
+    #[cold]
+    fn sweep(&self, waits: bool) {
+        let core: *const () = self.core.as_ptr().cast_const().cast();
+        let is_deep = Dropping::depth() >= MOST_WITHIN;
+        if is_deep && !waits && Dropping::all().any(|dropping| dropping.core == core) {
+            return; // this thread goes on with it, further out
+        }
+        let pool = self.clone();
+        let sweep = move || pool.core().sweep(|| pool.core().queue.take());
+        if !is_deep || !Dropping::elsewhere(sweep.clone()) {
+            sweep();
+        }
     }
 }
 
@@ -826,32 +1035,41 @@ impl<Q: Queue> Core<Q> {
 
 // %%
 impl<Q: Queue> Pool<Q> {
-    /// Runs this closure once, on any worker. A job that is submitted by a job may wait until that one has ended.
+    /// Runs this closure once, on any worker, or drops it if the pool is shut down before. A job that is submitted by a job
+    /// may wait until that one has ended.
     ///
     /// # Errors
-    /// `Closed` after `shutdown`. Who offers the job to another pool then must be able to bear it twice.
+    /// `Closed` after `shutdown`.
     #[inline]
     pub fn execute(&self, closure: impl FnOnce() + Send + 'static) -> Result<(), Closed> {
         let (core, job) = (self.core(), Job::new(closure));
-        CurrentWorker::with(self.core, |here| match here {
+        if core.sleep.closed() {
+            Dropping::refuse(job);
+            return Err(Closed);
+        }
+        let open = CurrentWorker::with(self.core, |here| match here {
             // SAFETY: `CurrentWorker` says that this thread is a worker of this very core, so its local is of this
             // type, and alive.
             Some(here) => core.submit_local(unsafe { &*here.local.cast::<Q::Local>() }, job),
             None => core.submit(job),
-        })
+        });
+        if !open {
+            self.sweep(false);
+        }
+        Ok(())
     }
 
     /// Ends the pool as soon as the jobs that are running now have ended, and waits for that, for so long at most.
-    /// Queued jobs are dropped. May be called by a job, which does not wait for itself.
+    /// Queued jobs are dropped. May be called by a job of this or another pool, which waits neither for itself nor for
+    /// jobs that are in a `shutdown`, too.
     ///
     /// # Errors
     /// `Busy` when the time is up; the workers that are left end after their job, without being waited for.
     pub fn shutdown(&self, limit: Duration) -> Result<(), Busy> {
         let core = self.core();
-        let myself = CurrentWorker::with(self.core, |here| here.map_or(0, |_| 1));
         core.sleep.close();
-        core.clear();
-        match core.live.wait_for_all_but(myself, limit) {
+        self.sweep(!limit.is_zero());
+        match CurrentWorker::with_any(|here| core.live.wait(here.map(CurrentWorker::live), limit)) {
             0 => Ok(()),
             left => Err(Busy(left)),
         }
@@ -862,7 +1080,7 @@ impl<Q: Queue> Pool<Q> {
         self.core().sleep.idle.resting()
     }
 
-    /// How many jobs have panicked so far.
+    /// How many jobs have panicked so far; after the largest number it begins anew.
     pub fn panics(&self) -> usize {
         self.core().panics.load(Ordering::Relaxed)
     }
