@@ -547,9 +547,13 @@ impl<Q: Queue> Core<Q> {
 
     /// How many are counted, and whether so many handles of the caller are the only ones.
     fn alone_with(&self, own: usize) -> (usize, bool) {
-        let before = self.credit();
-        let handles = self.handles.load(Ordering::Acquire);
-        (handles, handles == before.0 + own && before == self.credit())
+        loop {
+            let before = self.credit();
+            let handles = self.handles.load(Ordering::Acquire);
+            if before == self.credit() {
+                return (handles, handles == before.0 + own);
+            }
+        }
     }
 
     /// A worker returns what it has set its credit down by.
@@ -1242,9 +1246,9 @@ impl Deadline {
 #[inline]
 fn ticks() -> u64 {
     // SAFETY: every processor of this architecture has the instruction.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     return unsafe { std::arch::x86_64::_rdtsc() };
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     return u64::MAX;
 }
 
@@ -1464,6 +1468,27 @@ impl<P: Subject + Sync> Subject for InOnePlace<P> {
 //     .look("counted in one place", jobs::<InOnePlace<Ours<Stealing>>>)
 //     .look("both", jobs::<InBoxes<InOnePlace<Ours<Stealing>>>>)
 //     .show()
+
+// %% [markdown]
+// # What is promised
+//
+// Jobs are written by users, and so are the destructors of what they hold, which may do what jobs may. Each promise, and
+// each limit, has a test in [`tests`](../../rust-kernels/thread-pools/lean/tests).
+//
+// | of | promise | test |
+// |---|---|---|
+// | `execute` | `Ok`: the job is run once, or dropped if the pool is shut down before; `Closed`: it was not run | `jobs_from_outside_and_from_workers_are_each_run_once`, `a_job_that_was_taken_is_never_refused` |
+// | | what a refused job holds is dropped by then; *limit:* of more than 64 within each other, on another thread | `queued_jobs_may_wait_for_what_they_submit_when_dropped`, `refused_jobs_may_submit_the_next_one_when_dropped` |
+// | | a panic ends its job and no other; so of destructors | `a_panic_is_counted_and_disturbs_nobody`, `each_queued_job_is_dropped_although_destructors_panic` |
+// | `shutdown` | queued jobs are dropped before it waits; they may shut the pool down again | `shutdown_ends_a_job_that_waits_for_queued_ones`, `queued_jobs_may_shut_the_pool_down_when_dropped` |
+// | | a job waits neither for itself nor for jobs that wait in a `shutdown`, of whatever pool | `a_job_may_shut_its_own_pool_down`, `jobs_that_shut_their_pool_down_together_wait_only_for_others`, `jobs_may_shut_the_pools_of_each_other_down` |
+// | | a worker may call it while it drops jobs | `a_worker_may_shut_its_pool_down_while_it_drops_jobs` |
+// | | *limit:* destructors of a worker's thread-locals may still run afterwards | `thread_locals_of_workers_may_outlive_the_pool` |
+// | `Pool` | when the last handle is dropped, what was submitted is run, and workers end, idle ones also beside a busy one | `dropping_the_last_handle_runs_what_was_submitted_and_ends_the_workers`, `idle_workers_end_beside_a_busy_one` |
+// | | *limit:* if a job drops it, when that job has ended | `a_job_that_drops_the_last_handle_ends_idle_workers_when_it_has_ended` |
+// | | more handles than can be counted end the process | `more_handles_than_can_be_counted_end_the_process` (on 32 bits) |
+// | `start` | a pool that gets too few threads leaves none | `a_pool_that_gets_too_few_threads_leaves_none` |
+// | memory | nothing is kept of a job, a handle or a pool after its last use | `a_thousand_rounds_leave_nothing_behind` |
 
 // %% [markdown]
 // # What next

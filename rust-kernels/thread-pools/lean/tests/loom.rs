@@ -80,7 +80,7 @@ impl Done {
 
     fn one(&self) {
         *self.0.0.lock().unwrap() += 1;
-        self.0.1.notify_one();
+        self.0.1.notify_all();
     }
 
     fn wait_for(&self, number: usize) {
@@ -171,6 +171,105 @@ fn a_job_that_races_with_the_end_is_run_or_dropped() {
             submits.join().unwrap();
         });
     }
+}
+
+/// A handle that a worker has cloned and another thread drops is the last one, or not: until then jobs are taken.
+#[test]
+fn a_handle_that_leaves_a_job_keeps_the_pool_alive() {
+    in_every_order(2, || {
+        let (pool, done, left) = (pool(1), Done::new(), Arc::new(Mutex::new(None)));
+        let (inner, job, leaves) = (pool.clone(), done.clone(), Arc::clone(&left));
+        pool.execute(move || {
+            *leaves.lock().unwrap() = Some(inner.clone());
+            drop(inner);
+            job.one();
+        })
+        .unwrap();
+        drop(pool);
+        done.wait_for(1);
+        let last = left.lock().unwrap().take().unwrap();
+        let job = done.clone();
+        last.execute(move || job.one()).unwrap();
+        drop(last);
+        done.wait_for(2);
+    });
+}
+
+loom::lazy_static! {
+    static ref ENDED: Done = Done::new();
+}
+
+/// The same queue; its workers tell when they end.
+struct Watched(Plain);
+
+struct Ends;
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        ENDED.one();
+    }
+}
+
+impl Queue for Watched {
+    type Local = Ends;
+
+    fn new(settings: &Settings) -> (Self, Vec<Ends>) {
+        (Self(Plain::new(settings).0), (0..settings.workers).map(|_| Ends).collect())
+    }
+
+    fn push(&self, job: Job) {
+        self.0.push(job);
+    }
+
+    fn push_local(&self, _: &Ends, job: Job) -> Notify {
+        self.0.push_local(&(), job)
+    }
+
+    fn next(&self, _: &Ends) -> Option<Job> {
+        self.0.take()
+    }
+
+    fn find(&self, _: &Ends) -> Option<Job> {
+        self.0.take()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn take(&self) -> Option<Job> {
+        self.0.take()
+    }
+}
+
+/// The worker in the job waits for the end of the other one.
+#[test]
+fn the_last_handle_ends_idle_workers_beside_a_busy_one() {
+    in_every_order(1, || {
+        let (pool, begun) = (Pool::<Watched>::start(Settings::new(2)), Done::new());
+        let (inner, begins) = (pool.clone(), begun.clone());
+        pool.execute(move || {
+            drop((inner.clone(), inner));
+            begins.one();
+            ENDED.wait_for(1);
+        })
+        .unwrap();
+        begun.wait_for(1);
+        drop(pool);
+        ENDED.wait_for(2);
+    });
+}
+
+#[test]
+fn jobs_that_shut_their_pool_down_together_end() {
+    in_every_order(1, || {
+        let pool = pool(2);
+        for _ in 0..2 {
+            let inner = pool.clone();
+            let _ = pool.execute(move || inner.shutdown(Duration::MAX / 4).unwrap());
+        }
+        pool.shutdown(Duration::MAX / 4).unwrap();
+    });
 }
 
 /// The protocol by itself: more searchers and sleepers than whole pools have room for.
