@@ -111,7 +111,7 @@ fn drop_in_turn<T: 'static>(first: T) {
 // The cell that it is in:
 
 // %%
-/// A slot and which of its uses, so that nobody cancels the next one.
+/// A slot and which of its uses, so that the next one is not cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Task {
     slot: Slot,
@@ -122,12 +122,12 @@ struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
-/// The result of a call, and who waits for it.
+/// The result of a call, and what waits for it.
 pub struct Conclusion<T: 'static, D: Design> {
     task: Task,
     event_loop: Rc<EventLoop<D>>,
     concluded: Cell<bool>,
-    /// Present from the conclusion until somebody takes it.
+    /// Present from the conclusion until it is taken.
     result: Cell<Option<Result<T, Cancelled>>>,
     waiter: Cell<Option<WaiterOf<D>>>,
 }
@@ -140,14 +140,14 @@ impl<T: 'static, D: Design> Conclusion<T, D> {
         Rc::new(Self { task, event_loop, concluded, result, waiter })
     }
 
-    /// Gives it its result, unless it has one, and schedules whoever waits for it into the next pass.
+    /// Gives it its result, unless it has one, and schedules its waiter into the next pass.
     fn conclude(&self, result: Result<T, Cancelled>) {
         if self.concluded.replace(true) {
             return drop_in_turn(result);
         }
         self.result.set(Some(result));
         if let Some(waiter) = self.waiter.take() {
-            D::Probe::add(Counter::Carts, 1);
+            D::Probe::add(Counter::QueueEntries, 1);
             self.event_loop.wakers.wake(waiter);
         }
     }
@@ -202,13 +202,14 @@ impl<T: 'static, D: Design> Drop for Evaluation<T, D> {
 
 // %% [markdown]
 // The caller's side holds the other reference, and drops it only when the evaluation is concluded: by a result, or,
-// however the call comes to its end, without one. In the original its place is a one-element array, called the *bucket*.
+// however the call comes to its end, without one. This is its *promise*. In the original it is an array of one element,
+// called the bucket.
 
 // %%
 /// The evaluation that wants the result of a call, if there is one.
-pub struct Bucket<T: 'static, D: Design>(Option<Rc<Conclusion<T, D>>>);
+pub struct Promise<T: 'static, D: Design>(Option<Rc<Conclusion<T, D>>>);
 
-impl<T: 'static, D: Design> Bucket<T, D> {
+impl<T: 'static, D: Design> Promise<T, D> {
     fn conclude(&mut self, result: T) {
         if let Some(of) = self.0.take() {
             of.conclude(Ok(result));
@@ -216,7 +217,7 @@ impl<T: 'static, D: Design> Bucket<T, D> {
     }
 }
 
-impl<T: 'static, D: Design> Drop for Bucket<T, D> {
+impl<T: 'static, D: Design> Drop for Promise<T, D> {
     fn drop(&mut self) {
         if let Some(of) = self.0.take() {
             of.conclude(Err(Cancelled));
@@ -245,7 +246,7 @@ pub trait Executor {
     /// The loop, with which procedures wait.
     fn event_loop(&self) -> &Rc<EventLoop<Self::Design>>;
 
-    /// Runs whoever lives in `slot`, if anybody does, until it waits.
+    /// Runs what is in `slot`, if anything, until it waits.
     fn resume(&self, slot: Slot);
 
     /// Polls `future` as the root, and runs the loop for as long as it waits. It runs no loop if it does not wait.
@@ -257,8 +258,8 @@ pub trait Executor {
     }
 }
 
-/// What is there after the beginning.
-pub enum Begun<T: 'static, D: Design> {
+/// A call after its beginning.
+pub enum CallState<T: 'static, D: Design> {
     /// It did not wait; this is its result.
     Concluded(T),
     /// It waits.
@@ -275,7 +276,7 @@ pub trait CallStyles<C>: Executor {
     type Output: 'static;
 
     /// Begins at once, until the callee waits for the first time.
-    fn call_nonblock(&self, callee: C) -> Begun<Self::Output, Self::Design>;
+    fn call_nonblock(&self, callee: C) -> CallState<Self::Output, Self::Design>;
 
     /// The same with an evaluation that is made in any case.
     fn call_nonblock_eagerly(&self, callee: C) -> Evaluation<Self::Output, Self::Design>;
@@ -292,9 +293,9 @@ pub trait CallStyles<C>: Executor {
     /// If the loop is running already.
     fn call(&self, callee: C) -> Self::Output {
         match self.call_nonblock(callee) {
-            Begun::Concluded(result) => result,
-            Begun::Waiting(evaluation) => {
-                self.block_on(evaluation).unwrap_or_else(|Cancelled| unreachable!("nobody else has it"))
+            CallState::Concluded(result) => result,
+            CallState::Waiting(evaluation) => {
+                self.block_on(evaluation).unwrap_or_else(|Cancelled| unreachable!("it is known here alone"))
             }
         }
     }
@@ -347,7 +348,7 @@ pub struct Memory(Option<(NonNull<u8>, Layout)>);
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Some((memory, layout)) = self.0.take() {
-            // SAFETY: it comes from a box of this layout, see `Reused::end`, and nobody else has it.
+            // SAFETY: it comes from a box of this layout, see `Reused::end`, and is known here alone.
             unsafe { alloc::dealloc(memory.as_ptr(), layout) };
         }
     }
@@ -391,12 +392,12 @@ impl Boxes for Reused {
 }
 
 // %% [markdown]
-// A future that is called carries its bucket, empty at first.
+// A future that is called carries its promise, empty at first.
 
 // %%
 /// A future that is called.
 mod called {
-    use super::{Bucket, Design, Future, pin_project};
+    use super::{Design, Future, Promise, pin_project};
 
     pin_project! {
         /// A future that is called, and the evaluation that wants its result.
@@ -407,7 +408,7 @@ mod called {
         {
             #[pin]
             pub future: F,
-            pub bucket: Bucket<F::Output, D>,
+            pub promise: Promise<F::Output, D>,
         }
     }
 }
@@ -420,7 +421,7 @@ impl<F: Future + 'static, D: Design> Future for Called<F, D> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = self.project();
         let result = ready!(this.future.poll(context));
-        this.bucket.conclude(result);
+        this.promise.conclude(result);
         Poll::Ready(())
     }
 }
@@ -526,7 +527,7 @@ impl<D: Design, B: Boxes> Occupied<'_, D, B> {
         entry.fixtures = self.fixtures.take();
     }
 
-    /// Drops a future that nobody wants any more. So nobody learns that its destructor panics.
+    /// Drops a future that is not wanted any more. A panic of its destructor stays here.
     fn cancel(mut self, future: Boxed) {
         shielded(|| B::end(&mut self.fixtures().memory, future));
     }
@@ -555,8 +556,8 @@ impl<D: Design, B: Boxes> Futures<D, B> {
     /// If the operating system refuses a selector.
     pub fn new() -> io::Result<Self> {
         let event_loop = Rc::new(EventLoop::new()?);
-        let nobody = Entry { fixtures: None, future: None, generation: 0, cancelled: false };
-        Ok(Self { event_loop, entries: RefCell::new(vec![nobody]), vacant: RefCell::default() })
+        let of_the_root = Entry { fixtures: None, future: None, generation: 0, cancelled: false };
+        Ok(Self { event_loop, entries: RefCell::new(vec![of_the_root]), vacant: RefCell::default() })
     }
 
     /// Calls that are not over.
@@ -644,7 +645,7 @@ impl<D: Design, B: Boxes> Executor for Futures<D, B> {
         let (mut occupied, future) = {
             let mut entries = self.entries.borrow_mut();
             let Some(entry) = entries.get_mut(slot as usize) else { return };
-            // Nobody: it has ended since it was woken.
+            // Nothing: it has ended since it was woken.
             let Some(future) = entry.future.take() else { return };
             let task = Task { slot, generation: entry.generation };
             (Occupied { executor: self, task, fixtures: entry.fixtures.take() }, future)
@@ -679,20 +680,20 @@ impl<D: Design, B: Boxes> Drop for Futures<D, B> {
 impl<D: Design, B: Boxes, F: Future + 'static> CallStyles<F> for Futures<D, B> {
     type Output = F::Output;
 
-    fn call_nonblock(&self, future: F) -> Begun<F::Output, D> {
+    fn call_nonblock(&self, future: F) -> CallState<F::Output, D> {
         let mut occupied = self.occupy();
-        let called = B::put(&mut occupied.fixtures().memory, Called { future, bucket: Bucket(None) });
+        let called = B::put(&mut occupied.fixtures().memory, Called { future, promise: Promise(None) });
         match occupied.poll(called, |called, context| called.project().future.poll(context)) {
             (Poll::Ready(result), called) => {
                 let result = Held(Some(result));
                 B::end(&mut occupied.fixtures().memory, called);
-                Begun::Concluded(result.take())
+                CallState::Concluded(result.take())
             }
             (Poll::Pending, mut called) => {
                 let conclusion = Conclusion::new(occupied.task, &self.event_loop);
-                called.as_mut().project().bucket.0 = Some(Rc::clone(&conclusion));
+                called.as_mut().project().promise.0 = Some(Rc::clone(&conclusion));
                 occupied.put_back(called);
-                Begun::Waiting(Evaluation(conclusion))
+                CallState::Waiting(Evaluation(conclusion))
             }
         }
     }
@@ -702,7 +703,7 @@ impl<D: Design, B: Boxes, F: Future + 'static> CallStyles<F> for Futures<D, B> {
         let conclusion = Conclusion::new(occupied.task, &self.event_loop);
         let called = B::put(
             &mut occupied.fixtures().memory,
-            Called { future, bucket: Bucket(Some(Rc::clone(&conclusion))) },
+            Called { future, promise: Promise(Some(Rc::clone(&conclusion))) },
         );
         match occupied.poll(called, |called, context| called.poll(context)) {
             (Poll::Ready(()), called) => B::end(&mut occupied.fixtures().memory, called),
@@ -714,12 +715,12 @@ impl<D: Design, B: Boxes, F: Future + 'static> CallStyles<F> for Futures<D, B> {
     fn call_detached(&self, future: F) -> Evaluation<F::Output, D> {
         let occupied = self.occupy();
         let conclusion = Conclusion::new(occupied.task, &self.event_loop);
-        self.begin_later(occupied, Called { future, bucket: Bucket(Some(Rc::clone(&conclusion))) });
+        self.begin_later(occupied, Called { future, promise: Promise(Some(Rc::clone(&conclusion))) });
         Evaluation(conclusion)
     }
 
     fn call_and_forget(&self, future: F) {
-        self.begin_later(self.occupy(), Called { future, bucket: Bucket(None) });
+        self.begin_later(self.occupy(), Called { future, promise: Promise(None) });
     }
 }
 
@@ -805,7 +806,7 @@ impl<D: Design> Inside<'_, D> {
 }
 
 impl<D: Design<Wakers = Direct>> Inside<'_, D> {
-    /// Leaves the fiber until somebody resumes it.
+    /// Leaves the fiber until it is resumed.
     fn suspend(&self) {
         self.yielder.suspend(None);
         self.entered();
@@ -841,18 +842,18 @@ struct FiberEntry<D: Design> {
     /// Whether the fiber has left its procedure in order to wait.
     waits: bool,
     /// The evaluation of the procedure, if anybody wants its result.
-    bucket: Bucket<u64, D>,
+    promise: Promise<u64, D>,
 }
 
 impl<D: Design> FiberEntry<D> {
-    const VACANT: Self = Self { fiber: None, begin: None, waits: false, bucket: Bucket(None) };
+    const VACANT: Self = Self { fiber: None, begin: None, waits: false, promise: Promise(None) };
 
     /// Unwinds the fiber. What is on its stack, and what it should have begun with, may panic: each for itself.
     fn end(self) {
-        let Self { fiber, begin, waits: _, bucket } = self;
+        let Self { fiber, begin, waits: _, promise } = self;
         shielded(|| drop(fiber));
         shielded(|| drop(begin));
-        drop(bucket);
+        drop(promise);
     }
 }
 
@@ -962,11 +963,11 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
         result
     }
 
-    /// The same for a fiber that somebody else may wait for.
+    /// The same for a fiber that may have an evaluation.
     fn enter_and_conclude(&self, slot: Slot, call: Option<FiberCall<D>>) {
         let Some(result) = self.enter(slot, call) else { return };
-        let bucket = self.entries.borrow_mut()[slot as usize].bucket.0.take();
-        Bucket(bucket).conclude(result);
+        let promise = self.entries.borrow_mut()[slot as usize].promise.0.take();
+        Promise(promise).conclude(result);
     }
 }
 
@@ -987,7 +988,7 @@ impl<D: Design<Wakers = Direct>> Executor for Fibers<D> {
         let Some(entry) = entries.get_mut(slot as usize).filter(|_| slot != ROOT) else { return };
         self.event_loop.wakers.begin(slot);
         let call = entry.begin.take();
-        // Nobody: it has ended since it was woken.
+        // Nothing: it has ended since it was woken.
         if call.is_none() && !entry.waits {
             return;
         }
@@ -1019,10 +1020,10 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
         slot
     }
 
-    /// The evaluation of the procedure in this slot. Nobody can cancel it, so the generation is not needed.
+    /// The evaluation of the procedure in this slot. It cannot be cancelled, so the generation is not needed.
     fn evaluation(&self, slot: Slot) -> Evaluation<u64, D> {
         let conclusion = Conclusion::new(Task { slot, generation: 0 }, &self.event_loop);
-        self.entries.borrow_mut()[slot as usize].bucket.0 = Some(Rc::clone(&conclusion));
+        self.entries.borrow_mut()[slot as usize].promise.0 = Some(Rc::clone(&conclusion));
         Evaluation(conclusion)
     }
 }
@@ -1034,11 +1035,11 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
 impl<D: Design<Wakers = Direct>> CallStyles<FiberCall<D>> for Fibers<D> {
     type Output = u64;
 
-    fn call_nonblock(&self, call: FiberCall<D>) -> Begun<u64, D> {
+    fn call_nonblock(&self, call: FiberCall<D>) -> CallState<u64, D> {
         let slot = self.occupy();
         match self.enter(slot, Some(call)) {
-            Some(result) => Begun::Concluded(result),
-            None => Begun::Waiting(self.evaluation(slot)),
+            Some(result) => CallState::Concluded(result),
+            None => CallState::Waiting(self.evaluation(slot)),
         }
     }
 

@@ -168,7 +168,7 @@ fn thread_number() -> u64 {
 }
 
 // %% [markdown]
-// The flags are a bitmap with a summary word on top, so that "who is next?" is answered by two bit scans. The
+// The flags are a bitmap with a summary word on top, so that "which is next?" is answered by two bit scans. The
 // scan goes round and round. If it began at the bottom each time, a low task that always wakes itself would
 // lock out the rest.
 
@@ -186,7 +186,7 @@ impl Block {
     /// Where flags and wakes are announced.
     #[inline]
     fn first(&self) -> &'static Block {
-        // SAFETY: set when the block was obtained, to a block, and they live for ever. Whoever sees it sees what it
+        // SAFETY: set when the block was obtained, to a block, and they live for ever. A thread that sees it sees what it
         // points to.
         unsafe { &*self.first.load(Ordering::Acquire) }
     }
@@ -265,7 +265,7 @@ impl Block {
     #[cold]
     fn fetch_remote(&self) {
         for (word, remote) in self.remote.iter().enumerate() {
-            // Whoever raised the flag that led here had set its bit before, and what it wrote before that is seen.
+            // The thread that raised the flag had set its bit before, and what it wrote before that is seen.
             if remote.load(Ordering::Relaxed) != 0 {
                 let flags = remote.swap(0, Ordering::Acquire);
                 self.ready[word].set(self.ready[word].get() | flags);
@@ -325,7 +325,7 @@ impl AddressWaker {
 // has a pool of its own.
 
 // %%
-/// Blocks that nobody owns.
+/// Blocks without an owner.
 fn pool() -> &'static Mutex<Vec<&'static Block>> {
     #[cfg(not(under_loom))]
     static POOL: Mutex<Vec<&Block>> = Mutex::new(Vec::new());
@@ -376,7 +376,7 @@ impl Drop for OwnedBlock {
         // Wakes that came are for tasks that have gone. They are not announced: the first block may have another owner
         // by now. Late ones may still come; they flag nothing worse than a task of the next owner.
         for remote in &self.block.remote {
-            remote.swap(0, Ordering::Relaxed); // nobody asks who woke, or why
+            remote.swap(0, Ordering::Relaxed); // what was written before the wake does not matter
         }
         while self.block.take_ready().is_some() {}
         self.block.any_ready.set(false);
@@ -392,7 +392,7 @@ impl Drop for OwnedBlock {
 // whole process. So whatever is dropped on that way is shielded, each for itself.
 
 // %%
-/// Runs code that is not ours, where nobody learns that it panics. Out of the way: no request comes here.
+/// Runs code that is not ours, whose panic stays here. Out of the way: no request comes here.
 #[cold]
 fn shielded(work: impl FnOnce()) {
     idle::shielded(work);
@@ -481,7 +481,7 @@ impl<T> Table<T> {
         if number == self.places.len() {
             return None;
         }
-        // SAFETY: the place exists, and nobody refers to it: it is not initialised.
+        // SAFETY: the place exists, and no reference to it: it is not initialised.
         unsafe { self.places.as_ptr().cast::<T>().add(number).write(value(number)) };
         self.length.set(number + 1);
         self.get(number)
@@ -496,7 +496,7 @@ impl<T> Drop for Table<T> {
     fn drop(&mut self) {
         let first = self.places.as_ptr().cast::<T>();
         for number in 0..if mem::needs_drop::<T>() { self.length.get() } else { 0 } {
-            // SAFETY: so many are initialised, and nobody refers to them any more.
+            // SAFETY: so many are initialised, and no reference to them is left.
             shielded(|| unsafe { first.add(number).drop_in_place() });
         }
     }
@@ -551,7 +551,7 @@ pub unsafe trait System: Sized {
     type Stream: Object<Self>;
 
     /// Replaces the content of `events` by what is ready. If that is nothing and it `may_wait`, it waits, until
-    /// something is or the notifier is woken. Whether it may is the last thing that it asks: nobody looks for tasks that
+    /// something is or the notifier is woken. Whether it may is the last thing that it asks: no caller looks for tasks that
     /// are woken on this thread between that and the wait.
     fn poll(&self, events: &mut Vec<Self::Event>, may_wait: impl FnOnce() -> bool);
 
@@ -567,7 +567,7 @@ pub unsafe trait System: Sized {
     /// The system's error, when it cannot watch one thing more.
     ///
     /// # Safety
-    /// `key` is good for whoever is given the events of this system, for as long as there is a system. A [`Reactor`]
+    /// `key` is good for every caller that is given the events of this system, for as long as there is a system. A [`Reactor`]
     /// takes it for the address of one of its entries.
     unsafe fn notifier(&self, key: usize) -> io::Result<Waker>;
 }
@@ -759,16 +759,16 @@ impl From<Full> for io::Error {
 // is the address of a task.
 
 // %%
-/// The word of an object for which nobody waits: an operation may be tried.
-const NOBODY: usize = 0;
-/// The word of an object for which nobody waits, but which a read has just emptied: another read would block.
+/// The word of an object for which no task waits: an operation may be tried.
+const NO_TASK: usize = 0;
+/// The word of an object for which no task waits, but which a read has just emptied: another read would block.
 const DRAINED: usize = 1;
 /// The word of an object for which a foreign waker waits. All larger words are addresses of tasks.
 const FOREIGN: usize = 2;
 
 /// What the reactor knows of one I/O object.
 pub struct Entry<Y: System, P> {
-    /// [`NOBODY`], [`DRAINED`], [`FOREIGN`] or the task that waits. Nobody waits for a vacant entry.
+    /// [`NO_TASK`], [`DRAINED`], [`FOREIGN`] or the task that waits. No task waits for a vacant entry.
     waits: Cell<usize>,
     /// The address of the task that waited here last, or 0 if that was a foreign waker. A waker at that address is the
     /// task's own.
@@ -812,7 +812,7 @@ pub struct Reactor<Y: System, P> {
 impl<Y: System, P> Entry<Y, P> {
     fn new() -> Self {
         Self {
-            waits: Cell::new(NOBODY),
+            waits: Cell::new(NO_TASK),
             owner: Cell::new(0),
             foreign: Cell::new(None),
             empties: Cell::new(None),
@@ -907,7 +907,7 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
 /// more to be dropped, which is what `extern` is for.
 #[cold]
 #[inline(never)]
-extern "C" fn let_go(foreign: &Cell<Option<Waker>>) {
+extern "C" fn drop_foreign(foreign: &Cell<Option<Waker>>) {
     shielded(|| drop(foreign.take()));
 }
 
@@ -917,10 +917,10 @@ extern "C" fn let_go(foreign: &Cell<Option<Waker>>) {
 // %%
 impl<Y: System, P: Probe> Reactor<Y, P> {
     /// The entry of the object to which an event belongs. If that was unregistered a moment ago, the entry is vacant
-    /// and nobody waits, or it has a new object, whose task is polled once without need.
+    /// and no task waits, or it has a new object, whose task is polled once without need.
     #[inline]
     fn entry(&self, event: &Y::Event) -> &Entry<Y, P> {
-        // SAFETY: whoever gives the system a key promises that it is the address of one of our entries, as `new` and
+        // SAFETY: each caller that gives the system a key promises that it is the address of one of our entries, as `new` and
         // `register` do; these live as long as the reactor.
         unsafe { &*ptr::with_exposed_provenance(Y::key(event)) }
     }
@@ -928,20 +928,20 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
     /// Makes an entry vacant.
     #[inline]
     fn vacate(&self, entry: &Entry<Y, P>, list: usize) {
-        let waits = entry.waits.replace(NOBODY);
+        let waits = entry.waits.replace(NO_TASK);
         entry.next_vacant.set(self.first_vacant[list].replace(entry));
         if waits == FOREIGN {
             // The last thing here, since it runs foreign code, which may do with this reactor what it likes.
-            let_go(&entry.foreign);
+            drop_foreign(&entry.foreign);
         }
     }
 
-    /// The executor goes, and its tasks with it: nobody waits any more.
+    /// The executor goes, and its tasks with it: none waits any more.
     fn detach(&self) {
         for entry in self.entries.iter() {
             entry.owner.set(0);
             if entry.waits.get() > FOREIGN {
-                entry.waits.set(NOBODY);
+                entry.waits.set(NO_TASK);
             }
         }
         self.tasks.set(None);
@@ -1125,7 +1125,7 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
     /// Drops an object if it is in its entry, which is vacant then.
     ///
     /// # Safety
-    /// The object is there, and nobody refers to it any more.
+    /// The object is there, and no reference to it is left.
     #[inline]
     unsafe fn end<L: Place<Y>>(&self, entry: &Entry<Y, P>) {
         let _vacant = OnDrop(|| self.vacate(entry, L::LIST));
@@ -1170,7 +1170,7 @@ impl<'r, Y: System, P: Probe> Io<'r, Y, P> {
         interest: Y::Interest,
     ) -> io::Result<Self> {
         let entry = reactor.take_entry(<InEntry as Place<Y>>::LIST)?;
-        // SAFETY: nobody refers to the content of a vacant entry.
+        // SAFETY: there is no reference to the content of a vacant entry.
         let stream = unsafe { (*entry.stream.get()).write(stream) };
         // SAFETY: the stream is there, and there is no `Io` that refers to it.
         let give_back = OnDrop(|| unsafe { reactor.end::<InEntry>(entry) });
@@ -1261,7 +1261,7 @@ impl<Y: System, P: Probe, L: Place<Y>> Operation<'_, Y, P, L> {
         call: impl FnOnce(&L::Object) -> Result<Out, WouldBlock>,
     ) -> Poll<Out> {
         P::add(Counter::OperationPolls, 1);
-        if self.tried && self.entry.waits.get() != NOBODY {
+        if self.tried && self.entry.waits.get() != NO_TASK {
             P::add(Counter::NotReadyPolls, 1);
         } else {
             // SAFETY: they are those of an `Io`, which made us and is borrowed mutably.
@@ -1287,8 +1287,8 @@ impl<'a, Y: System, P, L: Place<Y> + 'a> Drop for Operation<'a, Y, P, L> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.tried && self.entry.waits.get() == FOREIGN {
-            self.entry.waits.set(NOBODY);
-            let_go(&self.entry.foreign);
+            self.entry.waits.set(NO_TASK);
+            drop_foreign(&self.entry.foreign);
         }
     }
 }
@@ -1548,7 +1548,7 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
         // Off the list first: `make` may spawn. If it panics the slot goes back.
         self.first_vacant.set(slot.next.get());
         let give_back = OnDrop(|| self.vacate(slot));
-        // SAFETY: the slot is vacant and not in the list, so nobody else refers to its content.
+        // SAFETY: the slot is vacant and not in the list, so there is no other reference to its content.
         unsafe { (*slot.future.get()).write(make()) };
         mem::forget(give_back);
         if QUEUED {
@@ -1598,7 +1598,7 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
             self.vacate(slot);
         });
         // SAFETY: the slot holds a future, which will not be used as one again: the caller does not refer to it, and
-        // nobody polls while its destructor runs.
+        // nothing polls it while its destructor runs.
         unsafe { (*slot.future.get()).assume_init_drop() };
     }
 
@@ -1656,15 +1656,15 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
     /// Polls the system.
     #[inline(always)]
     fn refill(&self, events: &mut Vec<Y::Event>, before_wait: &mut impl FnMut()) {
-        let nobody_is_awake = || self.first_new.get().is_null() && !self.first_block.any_ready.get();
-        if nobody_is_awake() {
+        let none_is_awake = || self.first_new.get().is_null() && !self.first_block.any_ready.get();
+        if none_is_awake() {
             before_wait();
         }
         // Afterwards, for it may have waited itself, and so have taken a wake of another thread for its own.
         if self.first_block.any_remote.load(Ordering::Relaxed) {
             self.fetch_remote();
         }
-        self.reactor.system.poll(events, nobody_is_awake);
+        self.reactor.system.poll(events, none_is_awake);
         P::add(Counter::Events, events.len());
     }
 
@@ -1701,7 +1701,7 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
     }
 }
 
-/// Wakes whoever waits, in his own way.
+/// Wakes a task of another executor, by its own waker.
 #[cold]
 fn wake_foreign<Y: System, P>(entry: &Entry<Y, P>) {
     if let Some(waker) = entry.foreign.take() {
@@ -1713,12 +1713,12 @@ fn wake_foreign<Y: System, P>(entry: &Entry<Y, P>) {
 // And this is the choice itself, for every poll of every task. A woken task may have finished since, or be new.
 
 // %%
-/// Whose turn it is.
+/// What is next.
 enum Next<'e, F> {
     Pooled(&'e Slot<F>),
     Root,
-    /// The reactor's, because nobody is awake or all patience is spent.
-    Nobody,
+    /// The reactor, because no task is awake, or enough were polled since.
+    Reactor,
 }
 
 impl<F> Slot<F> {
@@ -1741,7 +1741,7 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
             if Y::is_end(event) {
                 entry.empties.set(Some(false));
             }
-            let waits = entry.waits.replace(NOBODY);
+            let waits = entry.waits.replace(NO_TASK);
             if waits > FOREIGN {
                 // SAFETY: the reactor knows the tasks of one executor at a time, as long as that lives; and a task has
                 // the address of its slot.
@@ -1766,7 +1766,7 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
                 return next;
             }
         }
-        Next::Nobody
+        Next::Reactor
     }
 }
 
@@ -1785,7 +1785,7 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
 
     #[inline(always)]
     fn poll_pooled(&self, slot: &Slot<F>) {
-        // SAFETY: a started task holds a future. It is never moved out of its slot; and nobody else refers to
+        // SAFETY: a started task holds a future. It is never moved out of its slot; and there is no other reference to
         // it, because only `run` does so and `run` does not nest.
         let future = unsafe { Pin::new_unchecked((*slot.future.get()).assume_init_mut()) };
         let retire = OnDrop(|| shielded(|| self.retire(slot)));
@@ -1872,7 +1872,7 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
         self.run_with(root, || ())
     }
 
-    /// The same; calls `before_wait` whenever nobody is awake, before it asks the system, which may wait then.
+    /// The same; calls `before_wait` whenever no task is awake, before it asks the system, which may wait then.
     ///
     /// # Panics
     /// As [`run`](Self::run), and if `before_wait` does.
@@ -1906,7 +1906,7 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
                             root.as_mut().finish(output);
                         }
                     }
-                    Next::Nobody => break,
+                    Next::Reactor => break,
                 }
             }
             if self.is_empty() && place.task.stage.get() == Stage::Vacant {

@@ -161,6 +161,12 @@ type Boxed = Box<dyn FnOnce() + Send>;
 /// A hundred years: not every clock counts to more.
 pub const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
+// %% [markdown]
+// A pool ends when its workers have. A thread that ends it waits for that; but a worker that ends its own pool, or that of
+// another worker which ends this one, would wait for ever. So workers are counted that wait for workers: when all that are
+// left of a pool wait, there is nothing to wait for.
+
+// %%
 /// Workers that have not ended, and a place to wait for that.
 pub struct LiveWorkers {
     live: Mutex<Live>,
@@ -210,7 +216,7 @@ impl LiveWorkers {
             if left == 0 || time.is_zero() {
                 break left;
             }
-            live = self.changed.wait_timeout(live, time).expect("nobody panics with these numbers").0;
+            live = self.changed.wait_timeout(live, time).expect("no thread panics with these numbers").0;
         };
         drop(live);
         if let Some(own) = of {
@@ -220,7 +226,7 @@ impl LiveWorkers {
     }
 
     fn lock(&self) -> MutexGuard<'_, Live> {
-        self.live.lock().expect("nobody panics with these numbers")
+        self.live.lock().expect("no thread panics with these numbers")
     }
 }
 
@@ -232,7 +238,7 @@ impl LiveWorkers {
 /// What goes through the channel of [`DescribedCbcp`].
 enum Message {
     Run(Boxed),
-    #[expect(dead_code, reason = "nobody submits a future")]
+    #[expect(dead_code, reason = "no future is submitted")]
     Step(Arc<fn()>),
     Stop(Arc<LiveWorkers>),
 }
@@ -387,7 +393,7 @@ pub enum Parked {
 
 /// Parks up to 64 workers.
 pub struct Parker {
-    /// Who sleeps or is about to.
+    /// Which workers sleep or are about to.
     bits: AtomicUsize,
     states: Mutex<Vec<Parking>>,
 }
@@ -407,7 +413,7 @@ impl Parker {
     }
 
     fn states(&self) -> MutexGuard<'_, Vec<Parking>> {
-        self.states.lock().expect("nobody panics with the states")
+        self.states.lock().expect("no thread panics with the states")
     }
 
     /// A worker says that it is about to sleep. It then looks for work once more, and calls `park` or `abort_park`.
@@ -421,7 +427,7 @@ impl Parker {
         self.bits.fetch_and(!(1 << worker), Ordering::Relaxed);
     }
 
-    /// It has not: sleeps, unless somebody has called `unpark_one` in the meantime.
+    /// It has not: sleeps, unless `unpark_one` was called in the meantime.
     pub fn park(&self, worker: usize) -> Parked {
         let Ok(mut states) = self.states.try_lock() else { return Parked::Retry };
         let slept = !matches!(states[worker], Parking::NoSleep);
@@ -512,7 +518,7 @@ enum Control {
 /// What is in the queues.
 enum Task {
     Run(Boxed),
-    #[expect(dead_code, reason = "nobody submits a future")]
+    #[expect(dead_code, reason = "no future is submitted")]
     Step(Arc<fn()>),
 }
 
@@ -563,7 +569,7 @@ fn own_deque<Out>(read: impl FnOnce(&std::cell::OnceCell<Worker<Task>>) -> Out) 
 impl StealingCore {
     /// Tells every worker of the deques of the others.
     fn introduce(&self) {
-        let workers = self.workers.lock().expect("nobody panics with the list of workers");
+        let workers = self.workers.lock().expect("no thread panics with the list of workers");
         for (worker, (_, control)) in workers.iter().enumerate() {
             let others = workers.iter().enumerate().filter(|(other, _)| *other != worker);
             // One that has ended does not listen.
@@ -657,7 +663,7 @@ impl StealingCore {
         let (control, messages) = crossbeam_channel::unbounded();
         let deque = Worker::new_fifo();
         {
-            let mut workers = self.workers.lock().expect("nobody panics with the list of workers");
+            let mut workers = self.workers.lock().expect("no thread panics with the list of workers");
             let entry = (deque.stealer(), control);
             if worker < workers.len() { workers[worker] = entry } else { workers.push(entry) }
         }
@@ -701,7 +707,7 @@ impl StealingCore {
 
     fn stop(&self) {
         self.shut.store(true, Ordering::SeqCst);
-        let workers = self.workers.lock().expect("nobody panics with the list of workers");
+        let workers = self.workers.lock().expect("no thread panics with the list of workers");
         let live = Arc::new(LiveWorkers::new(workers.len()));
         for (_, control) in workers.iter() {
             control.send(Control::Stop(live.clone())).expect("every worker listens");

@@ -110,7 +110,7 @@ impl<F: FnOnce() + Send + 'static> Layout<F> {
     const VTABLE: VTable = VTable { run: Self::run, drop: Self::drop };
 
     /// # Safety
-    /// A closure of this type is stored, and nobody takes it out again.
+    /// A closure of this type is stored, and is not taken out again.
     unsafe fn take(storage: *mut Storage) -> F {
         if Self::FITS {
             // SAFETY: the caller's promise; a closure that fits lies there itself.
@@ -188,16 +188,16 @@ impl Drop for Job {
 // executor](../runtimes/executor.ipynb) shares. It knows only numbers; what follows adds the threads, and the end.
 
 // %%
-/// Who is woken for a job from outside.
+/// Which workers are woken for a job from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wakes {
-    /// A sleeper, unless somebody is searching.
+    /// A sleeper, unless a worker is searching.
     OneAtATime,
     /// A sleeper for every job.
     EveryJob,
 }
 
-/// Who searches and who sleeps, and the threads that are to be woken.
+/// Which workers search and which sleep, and the threads that are to be woken.
 pub struct Sleep {
     idle: idle::Idle,
     /// No more jobs are taken.
@@ -273,7 +273,7 @@ impl Sleep {
 
     /// The pool takes no more jobs.
     pub fn close(&self) {
-        // Whoever is at rest is woken, and whoever comes to rest later sees this, since both lock the list of `idle`.
+        // Workers at rest are woken, and those that come to rest later see this, since both lock the list of `idle`.
         self.closed.store(true, Ordering::Relaxed);
         self.wake_all();
     }
@@ -306,7 +306,7 @@ impl Sleep {
         self.idle.rest(worker);
     }
 
-    /// Sleeps until somebody wakes it; then it is searching.
+    /// Sleeps until it is woken; then it is searching.
     pub fn sleep(&self, worker: usize) {
         while !self.places[worker].woken.swap(false, Ordering::Relaxed) {
             thread::park();
@@ -335,7 +335,7 @@ impl Sleep {
 pub enum Idle {
     /// Search for a moment, then sleep.
     Park,
-    /// Search for ever, yielding to other threads: nobody is woken, and no processor is idle.
+    /// Search for ever, yielding to other threads: no worker is woken, and no processor is idle.
     NeverPark,
 }
 
@@ -395,17 +395,17 @@ pub trait Queue: Send + Sync + Sized + 'static {
     fn next(&self, local: &Self::Local) -> Option<Job>;
     /// Any job that this worker can get hold of.
     fn find(&self, local: &Self::Local) -> Option<Job>;
-    /// Whether nobody could find anything.
+    /// Whether there is nothing to be found.
     fn is_empty(&self) -> bool;
     /// Any job, for a thread that is no worker.
     fn take(&self) -> Option<Job>;
 }
 
-/// Whom a worker tells of a job that it has queued.
+/// Which workers a worker tells of a job that it has queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notify {
-    /// Nobody: the worker will come to it.
-    Nobody,
+    /// None: the worker will come to it.
+    None,
     /// A sleeper, if one is seen; the worker will come to it in any case.
     Sleepers,
 }
@@ -465,8 +465,8 @@ impl<Q: Queue> Core<Q> {
 
     /// So many handles more.
     #[inline]
-    fn count(&self, handles: usize) {
-        // As `Arc` does: nobody has so many that are not forgotten, and at zero they would be too many.
+    fn add_handles(&self, handles: usize) {
+        // As `Arc` does: there are so many only if most are forgotten, and beyond zero the count would be wrong.
         if self.handles.fetch_add(handles, Ordering::Relaxed) > isize::MAX as usize {
             std::process::abort();
         }
@@ -477,11 +477,11 @@ impl<Q: Queue> Core<Q> {
     /// # Safety
     /// `this` is the pointer of an `Arc`, so many handles are counted in it, and the caller does not use them
     /// afterwards.
-    unsafe fn release(this: NonNull<Self>, handles: usize) {
+    unsafe fn subtract_handles(this: NonNull<Self>, handles: usize) {
         // SAFETY: the handles keep it alive until they are counted out.
         if unsafe { this.as_ref() }.handles.fetch_sub(handles, Ordering::AcqRel) == handles {
-            // SAFETY: all handles together own one reference, which `start` has made, and only who brings their
-            // number to zero gets here.
+            // SAFETY: all handles together own one reference, which `start` has made, and only the thread that brings
+            // their number to zero gets here.
             unsafe { Arc::from_raw(this.as_ptr()) }.abandon();
         }
     }
@@ -489,7 +489,8 @@ impl<Q: Queue> Core<Q> {
     /// No job will come.
     #[cold]
     fn abandon(&self) {
-        // Whoever sees it sees what all handles have submitted; to who rests it is ordered as in `Sleep::close`.
+        // A worker that sees it sees what all handles have submitted; for workers at rest it is ordered as in
+        // `Sleep::close`.
         self.abandoned.store(true, Ordering::Release);
         self.sleep.wake_all();
     }
@@ -505,10 +506,9 @@ impl<Q: Queue> Core<Q> {
 // that no other thread writes to. Before it sleeps, it returns its credit. The shared count is never less than the number
 // of handles, and it reaches zero soon after the last of them is gone.
 //
-// Soon may be late: a worker in a long job does not return its credit, and the others should not wait for it to end. So
-// whoever drops a handle elsewhere looks whether all that is left is credit. The places are read twice, with the shared
-// count in between. If none has changed, all of this was so at one moment; and if there was no handle at that moment,
-// there will be none.
+// A worker in a long job does not return its credit, and the others should not wait for that job. So a thread that drops
+// a handle elsewhere looks whether all that is left is credit, which the worker publishes in one word, together with how
+// often it has changed.
 
 // %%
 /// Handles that a worker counts in advance, and what it keeps at most.
@@ -523,24 +523,40 @@ impl Credit {
     /// One change more. Below it is room for twice the credit and one.
     const CHANGE: u64 = 1 << 16;
 
+    /// The handles in a word.
+    #[inline]
+    fn handles(word: u64) -> u64 {
+        word % Self::CHANGE
+    }
+
+    /// The changes in a word.
+    fn changes(word: u64) -> u64 {
+        word / Self::CHANGE
+    }
+
     #[inline]
     fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// To be called by its worker. Whoever sees it sees how the handles came here that are no more.
+    /// To be called by its worker. A thread that sees it sees how the handles came here that are no more.
     #[inline]
     fn set(&self, word: u64) {
         self.0.store(word, Ordering::Release);
     }
 }
 
+// %% [markdown]
+// To find out whether there are handles, a thread reads all credit twice, with the shared count in between. If no word has
+// changed, all of this was so at one moment; and if there was no handle at that moment, there will be none.
+
+// %%
 impl<Q: Queue> Core<Q> {
     /// The credit of all workers, and how often it has changed.
     fn credit(&self) -> (usize, u64) {
         let of = |credit: &CachePadded<Credit>| credit.0.load(Ordering::Acquire);
         let add = |(credit, changes), word| {
-            (credit + (word % Credit::CHANGE) as usize, word / Credit::CHANGE + changes)
+            (credit + Credit::handles(word) as usize, Credit::changes(word) + changes)
         };
         self.credits.iter().map(of).fold((0, 0), add)
     }
@@ -559,10 +575,10 @@ impl<Q: Queue> Core<Q> {
     /// A worker returns what it has set its credit down by.
     ///
     /// # Safety
-    /// As for [`release`](Self::release); and the worker has a reference to the core.
-    unsafe fn give_back(this: NonNull<Self>, credit: usize) {
+    /// As for [`subtract_handles`](Self::subtract_handles); and the worker has a reference to the core.
+    unsafe fn return_credit(this: NonNull<Self>, credit: usize) {
         // SAFETY: by the caller.
-        unsafe { Self::release(this, credit) };
+        unsafe { Self::subtract_handles(this, credit) };
         // SAFETY: the reference of the worker keeps it alive.
         let core = unsafe { this.as_ref() };
         if core.alone_with(0).1 {
@@ -573,7 +589,7 @@ impl<Q: Queue> Core<Q> {
     /// A thread that is no worker drops a handle.
     ///
     /// # Safety
-    /// As for [`release`](Self::release).
+    /// As for [`subtract_handles`](Self::subtract_handles).
     unsafe fn drop_handle(this: NonNull<Self>) {
         // SAFETY: the handle keeps it alive until it is counted out.
         let core = unsafe { this.as_ref() };
@@ -582,7 +598,7 @@ impl<Q: Queue> Core<Q> {
             if alone {
                 core.abandon();
                 // SAFETY: by the caller.
-                return unsafe { Self::release(this, 1) };
+                return unsafe { Self::subtract_handles(this, 1) };
             }
             // Fails where another one was dropped at the same time: then this may be the last.
             if core
@@ -596,6 +612,10 @@ impl<Q: Queue> Core<Q> {
     }
 }
 
+// %% [markdown]
+// A clone or a drop asks first on which thread it is. So each worker thread has a place for what it knows about itself.
+
+// %%
 /// What a worker thread knows about itself.
 struct CurrentWorker {
     /// The core of its pool; tells the type of `local` as well.
@@ -682,11 +702,11 @@ impl CurrentWorker {
     /// The core is of this type.
     unsafe fn settle<Q: Queue>(&self) {
         let word = self.credit().get();
-        let credit = word % Credit::CHANGE;
+        let credit = Credit::handles(word);
         if let Some(core) = NonNull::new(self.core.cast::<Core<Q>>().cast_mut()).filter(|_| credit > 0) {
             self.credit().set(word + Credit::CHANGE - credit);
             // SAFETY: `enter` had it of an `Arc`, and so many handles are counted that there are not.
-            unsafe { Core::give_back(core, credit as usize) };
+            unsafe { Core::return_credit(core, credit as usize) };
         }
     }
 }
@@ -695,12 +715,12 @@ impl CurrentWorker {
 // ## The life of a worker
 //
 // Run the jobs that are there; when there are none, search; when none is found for a while, sleep. The search is where a
-// worker meets those who submit. Between `announce` and `sleep` it looks at everything that could have happened in the
+// worker meets the threads that submit. Between `announce` and `sleep` it looks at everything that could have happened in the
 // meantime: a job, the end of the pool, the last handle.
 
 // %%
 impl<Q: Queue> Core<Q> {
-    /// A job, or `None` when the pool ends. The caller is one of so many who search; with a job, it is no longer one.
+    /// A job, or `None` when the pool ends. The caller is one of so many searchers; with a job, it is no longer one.
     fn search(&self, searching: usize, worker: usize, local: &Q::Local, here: &CurrentWorker) -> Option<Job> {
         let impatient = if searching > self.searchers { PATIENCE.0 + PATIENCE.1 } else { 0 };
         let mut turn = impatient;
@@ -790,7 +810,7 @@ impl<Q: Queue> Core<Q> {
 // %%
 /// A pool's handle. Jobs may hold clones of it and submit further jobs; those go to the queue of their worker.
 ///
-/// When the last handle is dropped, what was submitted is still run, and then the workers end; nobody waits for them.
+/// When the last handle is dropped, what was submitted is still run, and then the workers end, without being waited for.
 pub struct Pool<Q: Queue> {
     core: NonNull<Core<Q>>,
 }
@@ -816,11 +836,11 @@ impl<Q: Queue> Clone for Pool<Q> {
     #[inline]
     fn clone(&self) -> Self {
         CurrentWorker::with(self.core, |here| match here {
-            None => self.core().count(1),
+            None => self.core().add_handles(1),
             Some(here) => {
                 let mut word = here.credit().get();
-                if word % Credit::CHANGE == 0 {
-                    self.core().count(CREDIT);
+                if Credit::handles(word) == 0 {
+                    self.core().add_handles(CREDIT);
                     word += CREDIT as u64;
                 }
                 here.credit().set(word + Credit::CHANGE - 1);
@@ -842,12 +862,12 @@ impl<Q: Queue> Drop for Pool<Q> {
             None => unsafe { Core::drop_handle(self.core) },
             Some(here) => {
                 let word = here.credit().get() + Credit::CHANGE + 1;
-                if word % Credit::CHANGE <= 2 * CREDIT as u64 {
+                if Credit::handles(word) <= 2 * CREDIT as u64 {
                     here.credit().set(word);
                 } else {
                     here.credit().set(word - CREDIT as u64);
                     // SAFETY: more than that are counted here which are no more.
-                    unsafe { Core::give_back(self.core, CREDIT) };
+                    unsafe { Core::return_credit(self.core, CREDIT) };
                 }
             }
         });
@@ -859,8 +879,8 @@ impl<Q: Queue> Drop for Pool<Q> {
 //
 // `shutdown` is for callers that cannot wait: no more jobs are taken, every worker ends after the job that it is
 // running, and what is queued is dropped, so that its destructors run: at once, for a job may wait for another one that
-// will not run any more. It says how many workers are not done when the time is up. Nothing is lost by dropping the handles instead, which runs all that was
-// submitted.
+// will not run any more. It says how many workers are not done when the time is up. Nothing is lost by dropping the
+// handles instead, which runs all that was submitted.
 
 // %%
 /// The pool takes no more jobs. The one that was offered is dropped.
@@ -911,7 +931,7 @@ impl<Q: Queue> Pool<Q> {
 
 // %%
 impl<Q: Queue> Core<Q> {
-    /// Says whether the pool takes jobs still. If not, the workers may have ended, and nobody else would drop this one.
+    /// Says whether the pool takes jobs still. If not, the workers may have ended, and would not drop this one.
     #[inline]
     fn submit(&self, job: Job) -> bool {
         self.queue.push(job);
@@ -1006,6 +1026,12 @@ impl Dropping {
     }
 }
 
+// %% [markdown]
+// A *sweep* drops all that is queued. Each worker does so at its end, and so does the thread that shuts the pool down, or
+// whose job came just after that. Deep within others it is left to another thread; a thread that sweeps the same pool
+// further out goes on there.
+
+// %%
 impl<Q: Queue> Core<Q> {
     /// Drops all that `next` finds, each by itself: its destructors may panic.
     fn sweep(&self, mut next: impl FnMut() -> Option<Job>) {
@@ -1026,10 +1052,10 @@ impl<Q: Queue> Pool<Q> {
         if is_deep && !waits && Dropping::all().any(|dropping| dropping.core == core) {
             return; // this thread goes on with it, further out
         }
-        let pool = self.clone();
-        let sweep = move || pool.core().sweep(|| pool.core().queue.take());
-        if !is_deep || !Dropping::elsewhere(sweep.clone()) {
-            sweep();
+        let sweep = |core: &Core<Q>| core.sweep(|| core.queue.take());
+        let pool = is_deep.then(|| self.clone());
+        if !pool.is_some_and(|pool| Dropping::elsewhere(move || sweep(pool.core()))) {
+            sweep(self.core());
         }
     }
 }
@@ -1046,11 +1072,13 @@ impl<Q: Queue> Pool<Q> {
     /// `Closed` after `shutdown`.
     #[inline]
     pub fn execute(&self, closure: impl FnOnce() + Send + 'static) -> Result<(), Closed> {
-        let (core, job) = (self.core(), Job::new(closure));
+        let core = self.core();
         if core.sleep.closed() {
-            Dropping::refuse(job);
+            Dropping::refuse(Job::new(closure));
             return Err(Closed);
         }
+        // Not before: a job that lives across a branch is copied once more.
+        let job = Job::new(closure);
         let open = CurrentWorker::with(self.core, |here| match here {
             // SAFETY: `CurrentWorker` says that this thread is a worker of this very core, so its local is of this
             // type, and alive.
@@ -1096,11 +1124,15 @@ impl<Q: Queue> Pool<Q> {
 // The measuring program makes, gives jobs to and ends a pool by the trait `Subject`. Here are the settings in the type.
 
 // %%
-/// One of our pools, and what it is made with. `FAR`: how many of its three settings are the lean ones: who is woken,
-/// the clock, the order of victims.
-pub struct Ours<Q: Queue, const PARKS: bool = true, const TIMED: bool = true, const FAR: u8 = 3>(pub Pool<Q>);
+/// One of our pools, and what it is made with. `LEAN_SETTINGS`: how many of three are the lean
+/// ones: which workers are woken, the clock, the order of victims.
+pub struct Ours<Q: Queue, const PARKS: bool = true, const TIMED: bool = true, const LEAN_SETTINGS: u8 = 3>(
+    pub Pool<Q>,
+);
 
-impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Clone for Ours<Q, PARKS, TIMED, FAR> {
+impl<Q: Queue, const PARKS: bool, const TIMED: bool, const LEAN_SETTINGS: u8> Clone
+    for Ours<Q, PARKS, TIMED, LEAN_SETTINGS>
+{
     #[inline]
     fn clone(&self) -> Self {
         Self(self.0.clone())
@@ -1110,17 +1142,19 @@ impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Clone for Ou
 /// Jobs that a worker runs before it looks outside, where that is counted; the original's number.
 const COUNTED: Fairness = Fairness::Counted(100);
 
-impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Subject for Ours<Q, PARKS, TIMED, FAR> {
+impl<Q: Queue, const PARKS: bool, const TIMED: bool, const LEAN_SETTINGS: u8> Subject
+    for Ours<Q, PARKS, TIMED, LEAN_SETTINGS>
+{
     fn make(workers: usize) -> Self {
         let usual = Settings::new(workers);
         let idle = if PARKS { Idle::Park } else { Idle::NeverPark };
-        let wakes = if FAR < 1 { Wakes::EveryJob } else { usual.wakes };
+        let wakes = if LEAN_SETTINGS < 1 { Wakes::EveryJob } else { usual.wakes };
         let fairness = match usual.fairness {
             _ if !TIMED => COUNTED,
-            Fairness::Timed(time) if FAR < 2 => Fairness::Clocked(time),
+            Fairness::Timed(time) if LEAN_SETTINGS < 2 => Fairness::Clocked(time),
             timed => timed,
         };
-        Self(Pool::start(Settings { idle, wakes, fairness, shuffled: FAR < 3, ..usual }))
+        Self(Pool::start(Settings { idle, wakes, fairness, shuffled: LEAN_SETTINGS < 3, ..usual }))
     }
 
     #[inline]
@@ -1364,7 +1398,7 @@ impl Queue for Stealing {
     fn push_local(&self, own: &Deque, job: Job) -> Notify {
         own.jobs.push(job);
         // One job is for this worker itself. If there are more, others may help.
-        if own.jobs.len() > 1 { Notify::Sleepers } else { Notify::Nobody }
+        if own.jobs.len() > 1 { Notify::Sleepers } else { Notify::None }
     }
 
     #[inline]
@@ -1479,7 +1513,7 @@ impl<P: Subject + Sync> Subject for InOnePlace<P> {
 // |---|---|---|
 // | `execute` | `Ok`: the job is run once, or dropped if the pool is shut down before; `Closed`: it was not run | `jobs_from_outside_and_from_workers_are_each_run_once`, `a_job_that_was_taken_is_never_refused` |
 // | | what a refused job holds is dropped by then; *limit:* of more than 64 within each other, on another thread | `queued_jobs_may_wait_for_what_they_submit_when_dropped`, `refused_jobs_may_submit_the_next_one_when_dropped` |
-// | | a panic ends its job and no other; so of destructors | `a_panic_is_counted_and_disturbs_nobody`, `each_queued_job_is_dropped_although_destructors_panic` |
+// | | a panic ends its job and no other; so of destructors | `a_panic_is_counted_and_disturbs_no_other_job`, `each_queued_job_is_dropped_although_destructors_panic` |
 // | `shutdown` | queued jobs are dropped before it waits; they may shut the pool down again | `shutdown_ends_a_job_that_waits_for_queued_ones`, `queued_jobs_may_shut_the_pool_down_when_dropped` |
 // | | a job waits neither for itself nor for jobs that wait in a `shutdown`, of whatever pool | `a_job_may_shut_its_own_pool_down`, `jobs_that_shut_their_pool_down_together_wait_only_for_others`, `jobs_may_shut_the_pools_of_each_other_down` |
 // | | a worker may call it while it drops jobs | `a_worker_may_shut_its_pool_down_while_it_drops_jobs` |

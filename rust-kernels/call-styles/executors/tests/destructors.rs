@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use call_styles_event_loop::{Direct, Parts, yield_now};
 use call_styles_executors::{
-    Begun, CallStyles, Cancelled, Evaluation, Executor, Fibers, Fresh, Futures, Inside,
+    CallState, CallStyles, Cancelled, Evaluation, Executor, Fibers, Fresh, Futures, Inside,
 };
 
 /// Longer than any test takes.
@@ -289,7 +289,7 @@ fn results_and_executors_may_be_kept_until_their_thread_ends() {
 #[test]
 fn evaluations_outlive_their_executor() {
     let executor = Futures::<Parts>::new().unwrap();
-    let Begun::Waiting(call) = executor.call_nonblock(pending::<()>()) else { panic!("it waits") };
+    let CallState::Waiting(call) = executor.call_nonblock(pending::<()>()) else { panic!("it waits") };
     drop(executor);
     let other = Futures::<Parts>::new().unwrap();
     assert!(!other.cancel(&call));

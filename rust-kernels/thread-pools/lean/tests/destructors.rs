@@ -326,11 +326,15 @@ fn come_and_go<Q: Queue>() {
 }
 
 fn large_job<Q: Queue>() {
-    let bytes = Box::new([0_u8; 1 << 20]);
     let (pool, go) = occupied::<Q>();
-    let bytes = *bytes;
-    let held = OnDrop(move || assert_eq!(bytes[1 << 19], 0));
-    pool.execute(move || drop(held)).unwrap();
+    let inner = pool.clone();
+    // It comes from a large stack, and is dropped on one that has no room for it.
+    let submits = move || {
+        let bytes = [0_u8; 4 << 20];
+        let held = OnDrop(move || assert_eq!(bytes[1 << 19], 0));
+        inner.execute(move || drop(held)).unwrap();
+    };
+    thread::Builder::new().stack_size(64 << 20).spawn(submits).unwrap().join().unwrap();
     assert_eq!(pool.shutdown(Duration::ZERO), Err(Busy(1)));
     drop(go);
     pool.shutdown(WATCHDOG).unwrap();

@@ -156,19 +156,22 @@ fn what_another_handle_submitted_before_the_last_one_goes_is_run() {
     });
 }
 
+/// Before the pool is gone, with which what is in its queue would go. How handles are counted is the matter of other tests:
+/// here none is dropped before the race is over, which leaves some thousand orders of many millions.
 #[test]
 fn a_job_that_races_with_the_end_is_run_or_dropped() {
     for idle in [Idle::Park, Idle::NeverPark] {
         in_every_order(if idle == Idle::Park { 3 } else { 2 }, move || {
             let pool = Pool::<Plain>::start(Settings { idle, ..Settings::new(1) });
             let (other, held) = (pool.clone(), Arc::new(()));
+            let job = Arc::clone(&held);
             let submits = thread::spawn(move || {
-                // Holds a handle, so a job that is forgotten would keep the pool itself.
-                let (handle, held) = (other.clone(), held);
-                let _ = other.execute(move || drop((handle, held)));
+                let _ = other.execute(move || drop(job));
+                other
             });
             pool.shutdown(Duration::MAX / 4).unwrap();
-            submits.join().unwrap();
+            let _other = submits.join().unwrap();
+            assert_eq!(Arc::strong_count(&held), 1, "a job was forgotten");
         });
     }
 }
@@ -192,6 +195,28 @@ fn a_handle_that_leaves_a_job_keeps_the_pool_alive() {
         last.execute(move || job.one()).unwrap();
         drop(last);
         done.wait_for(2);
+    });
+}
+
+/// A thread that sees the credit into which a handle went has to see the clone that was made of it before.
+#[test]
+fn a_clone_of_a_handle_that_became_credit_keeps_the_pool_alive() {
+    in_every_order(2, || {
+        let (pool, done) = (pool(1), Done::new());
+        let other = pool.clone();
+        let leaves = thread::spawn(move || drop(other));
+        let (last, job) = (pool.clone(), done.clone());
+        last.execute(move || {
+            drop(pool);
+            job.one();
+        })
+        .unwrap();
+        done.wait_for(1);
+        let job = done.clone();
+        last.execute(move || job.one()).unwrap();
+        drop(last);
+        done.wait_for(2);
+        leaves.join().unwrap();
     });
 }
 
@@ -274,7 +299,7 @@ fn jobs_that_shut_their_pool_down_together_end() {
 
 /// The protocol by itself: more searchers and sleepers than whole pools have room for.
 #[test]
-fn nobody_sleeps_beside_a_job() {
+fn no_worker_sleeps_beside_a_job() {
     in_every_order(3, || {
         let shared = Arc::new((Sleep::new(2), AtomicUsize::new(0)));
         let worker = |number: usize| {
