@@ -411,6 +411,45 @@ pub enum Notify {
 }
 
 // %% [markdown]
+// ## Handles that are counted in advance
+//
+// How many handles does a pool have? Each worker counts some in advance, its *credit*, as is told below. It is in one
+// word, which other threads read.
+
+// %%
+/// So many handles are counted in the core beyond those that there are; above that, how often it has changed. Written by
+/// its worker only.
+#[derive(Default)]
+struct Credit(AtomicU64);
+
+impl Credit {
+    /// One change more. Below it is room for twice the credit and one.
+    const CHANGE: u64 = 1 << 16;
+
+    /// The handles in a word.
+    #[inline]
+    fn handles(word: u64) -> u64 {
+        word % Self::CHANGE
+    }
+
+    /// The changes in a word.
+    fn changes(word: u64) -> u64 {
+        word / Self::CHANGE
+    }
+
+    #[inline]
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// To be called by its worker. A thread that sees it sees how the handles came here that are no more.
+    #[inline]
+    fn set(&self, word: u64) {
+        self.0.store(word, Ordering::Release);
+    }
+}
+
+// %% [markdown]
 // ## The core of a pool
 //
 // What all handles and workers of a pool refer to: the queue, the sleeping workers, the count of handles, and how many
@@ -503,54 +542,20 @@ impl<Q: Queue> Core<Q> {
 // place, and all workers write to that place for every job, so its cache line moves between the
 // processors. Most of these clones are made on a worker and dropped on a worker. So a worker takes *credit*: it
 // adds a thousand to the shared count at once, and from then on counts its own clones and drops in a place
-// that no other thread writes to. Before it sleeps, it returns its credit. The shared count is never less than the number
-// of handles, and it reaches zero soon after the last of them is gone.
+// that no other thread writes to. Before it sleeps, it returns its credit. The shared count is never less than the
+// number of handles, and it reaches zero soon after the last of them is gone.
 //
 // A worker in a long job does not return its credit, and the others should not wait for that job. So a thread that drops
 // a handle elsewhere looks whether all that is left is credit, which the worker publishes in one word, together with how
 // often it has changed.
+//
+// To find out whether there are handles, a thread reads all credit twice, with the shared count in between. If no word
+// has changed, all of this was so at one moment; and if there was no handle at that moment, there will be none.
 
 // %%
 /// Handles that a worker counts in advance, and what it keeps at most.
 const CREDIT: usize = 1 << 10;
 
-/// So many handles are counted in the core beyond those that there are; above that, how often it has changed. Written by
-/// its worker only.
-#[derive(Default)]
-struct Credit(AtomicU64);
-
-impl Credit {
-    /// One change more. Below it is room for twice the credit and one.
-    const CHANGE: u64 = 1 << 16;
-
-    /// The handles in a word.
-    #[inline]
-    fn handles(word: u64) -> u64 {
-        word % Self::CHANGE
-    }
-
-    /// The changes in a word.
-    fn changes(word: u64) -> u64 {
-        word / Self::CHANGE
-    }
-
-    #[inline]
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// To be called by its worker. A thread that sees it sees how the handles came here that are no more.
-    #[inline]
-    fn set(&self, word: u64) {
-        self.0.store(word, Ordering::Release);
-    }
-}
-
-// %% [markdown]
-// To find out whether there are handles, a thread reads all credit twice, with the shared count in between. If no word has
-// changed, all of this was so at one moment; and if there was no handle at that moment, there will be none.
-
-// %%
 impl<Q: Queue> Core<Q> {
     /// The credit of all workers, and how often it has changed.
     fn credit(&self) -> (usize, u64) {
