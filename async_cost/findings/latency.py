@@ -24,8 +24,8 @@ COLUMNS = NAMED | dict.fromkeys(("ns", "low", "high"), pl.Float64) | {"lacks": p
 
 @dataclass(frozen=True)
 class Latency:
-    """A row of the first screen: `short` is its name, in Markdown; `card` its name on the card that is shared, if it is
-    there; `finding` the id of what explains it, if anything does; `price` what is measured, `driver` and `workers` how.
+    """A row of the first screen: `short` is its name, in Markdown; `card` its name on the shared card, if it is there;
+    `finding` the id of what explains it, if anything does; `price` what is measured, `driver` and `workers` how.
     """
 
     id: str
@@ -55,16 +55,16 @@ class Latency:
 @lru_cache(maxsize=1)
 def latencies() -> dict[str, Latency]:
     """The rows of the first screen by id, in their order. Raises LookupError for one that is no price."""
-    entries = {(entry["what"], entry["variant"]): entry for entry in prices.entries().iter_rows(named=True)}
-
-    def row_of(*, what: str, variant: str, **row: str) -> Latency:
-        if (what, variant) not in entries:
+    prices_of = {(entry["what"], entry["variant"]): entry for entry in prices.entries().iter_rows(named=True)}
+    rows = {}
+    for row in read_table(DATA / "latency.csv", LatencyRows).drop("line").iter_rows(named=True):
+        what, variant = row.pop("what"), row.pop("variant")
+        if (what, variant) not in prices_of:
             raise LookupError(f"data/latency.csv: {row['id']}: no price is called {what!r} of {variant!r}")
-        entry = entries[what, variant]
-        return Latency(**row, driver=entry["driver"], workers=entry["workers"], price=prices.priced(entry))
-
-    rows = read_table(DATA / "latency.csv", LatencyRows).drop("line")
-    return {row["id"]: row_of(**row) for row in rows.iter_rows(named=True)}
+        entry = prices_of[what, variant]
+        how = {"driver": entry["driver"], "workers": entry["workers"]}
+        rows[row["id"]] = Latency(**row, **how, price=prices.priced(entry))
+    return rows
 
 
 def committed() -> dict[str, dict[str, float]]:

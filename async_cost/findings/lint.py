@@ -55,7 +55,7 @@ def problems(one: Finding) -> Iterator[str]:
         bare = SLOT.sub("", text)
         if typed := TYPED.search(bare):
             yield f"the {where} has {typed[0]!r} typed into it; make it a slot"
-        yield from (f"the {where}: {found}" for found in unclear(bare))
+        yield from (f"the {where}: {problem}" for problem in unclear(bare))
     if any(slot.operation.startswith("ratio of") and slot.name in said for slot in one.slots):
         ratios = [slot for slot in one.slots if slot.operation == "ratio"]
         if len(ratios) < 2:

@@ -13,7 +13,7 @@ import polars as pl
 from async_cost import words
 from async_cost.findings.committed import judged, machines
 from async_cost.findings.finding import Judge
-from async_cost.findings.names import name
+from async_cost.findings.names import names
 from async_cost.findings.operands import Pair, Quantity, pair
 from async_cost.findings.record import SHOWN
 from async_cost.runs.comparisons import DATA, KEY
@@ -64,7 +64,9 @@ def prices(run: Run) -> pl.DataFrame:
     """
     judge = Judge(run)
     rows = [
-        entry | {"by": _by(entry), "driven": driven(entry)} | _price(judge, entry)
+        entry
+        | {"by": names().get((entry["study"], entry["who"]), entry["who"]), "driven": driven(entry)}
+        | _price(judge, entry)
         for entry in entries().iter_rows(named=True)
     ]
     return pl.DataFrame(rows, schema=COLUMNS)
@@ -120,12 +122,6 @@ def quantity(price: Pair) -> Quantity:
     return price.added if is_added(price) else price.each
 
 
-def _by(entry: dict[str, str]) -> str:
-    """Whose a price is: what the table says, or the name of the variant."""
-    own = entry["who"] == entry["variant"] and entry["study"]
-    return name(entry["study"], entry["variant"]) if own else entry["who"]
-
-
 def timed(judge: Judge, price: Pair) -> dict[str, object]:
     """Of a price `ns`, `low`, `high`, and what it `lacks`."""
     time = judge.effects(quantity(price))[0]
@@ -147,7 +143,7 @@ def _price(judge: Judge, entry: dict[str, str]) -> dict[str, object]:
 
     # A count is for a unit of work already, or for an iteration.
     whole = price.per in (UNIT_OF_WORK, None)
-    units = 1 if whole else judge.values(price.study).counts.get((*price.key, f"{price.per}"))
+    units = 1 if whole else judge.measured(price.study).counts.get((*price.key, f"{price.per}"))
     counts = {name: of(price.counted(counter)) for counter, name in COUNTED.items()}
     return {
         **time,

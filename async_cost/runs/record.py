@@ -5,18 +5,21 @@ that skips what it does not know cannot claim to have understood the rest. Facts
 reveal are None. Only `read_run_info` opens a run.json.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import msgspec
+import polars as pl
 from msgspec import Meta
 
 from async_cost.errors import DataError, quoted
 from async_cost.paths import SLUG
+from async_cost.runs.comparisons import recorded
 from async_cost.runs.profiles import PROFILES
-from async_cost.runs.reader import REMEASURE, read_bytes, read_json
+from async_cost.runs.reader import REMEASURE, read_json
 from async_cost.runs.schemas import STUDY
 
 SCHEMA_VERSION = 4
@@ -37,7 +40,8 @@ Rounds = Annotated[int, Meta(ge=1, le=1_000_000)]
 #: A time in UTC, such as 2026-11-20T19:01:02Z.
 Time = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$")]
 #: A SHA-256.
-Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+HASH = re.compile("[0-9a-f]{64}")
+Hash = Annotated[str, Meta(pattern=f"^{HASH.pattern}$")]
 #: Hashes of definitions (`runs.judged`), or of older runs one of all of them.
 Definitions = Annotated[str, Meta(pattern="^([0-9a-f]{64}|[0-9a-f]{16}( [0-9a-f]{16})*)$")]
 
@@ -240,8 +244,8 @@ class RunInfo(Span, frozen=True):
     boot: Hash | None = None
 
 
-#: Made here, since two threads that first use a type at once have crashed msgspec.
-DECODER = msgspec.json.Decoder(RunInfo)
+# Two threads that first use a type at once have crashed msgspec.
+msgspec.json.Decoder(RunInfo)
 #: What is wrong: the field, the problem, the remedy.
 Problem = tuple[str, str, str]
 
@@ -262,34 +266,31 @@ def read_record(path: Path) -> RunInfo:
     """Read a run.json whose fields are there and of the right types, of a run that may be unfinished, or of an
     experiment.
     """
-    try:
-        return DECODER.decode(read_bytes(path))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        column, problem, remedy = _refused(read_json(path), str(error))
-        raise DataError(path, problem, remedy, column=column) from None
-
-
-def _refused(document: dict, error: str) -> Problem:
-    """What msgspec objects to, with the study, which it does not name."""
-    version, studies = document.get("schema_version"), document.get("studies")
-    if version != SCHEMA_VERSION:
+    document = read_json(path)
+    if (version := document.get("schema_version")) != SCHEMA_VERSION:
         problem = f"schema version {quoted(version)}, this package reads {SCHEMA_VERSION}"
-        return "schema_version", problem, "Use the revision of async-cost that made the run, or measure again"
-    error = "".join(character if character.isprintable() else "?" for character in error)
-    problem, _, field = error.removesuffix("`").partition(" - at `$.")
-    if field.startswith("studies[...]") and isinstance(studies, dict):
-        for study, details in studies.items():
-            try:
-                msgspec.convert(details, StudyInfo)
-            except msgspec.ValidationError:
-                field = field.replace("[...]", f".{study}", 1)
-                break
-    remedy = "See data/README.md: measure again, or use the revision of async-cost that made the run"
-    return field, problem, remedy
+        remedy = "Use the revision of async-cost that made the run, or measure again"
+        raise DataError(path, problem, remedy, column="schema_version")
+    studies = document.get("studies")
+    where = "$"
+    try:
+        for study, details in studies.items() if isinstance(studies, dict) else ():
+            where = f"$.studies.{study}"
+            if isinstance(details, dict) and HASH.fullmatch(str(details.get("comparisons"))):
+                details["comparisons"] = recorded(path.parent, details["comparisons"])
+            msgspec.convert(details, StudyInfo)
+        where = "$"
+        return msgspec.convert(document, RunInfo)
+    except (msgspec.ValidationError, pl.exceptions.PolarsError) as error:
+        message = str(error).replace(" - at `$", f" - at `{where}", 1)
+        message = "".join(character if character.isprintable() else "?" for character in message)
+        problem, _, field = message.removesuffix("`").partition(" - at `$.")
+        remedy = "See data/README.md: measure again, or use the revision of async-cost that made the run"
+        raise DataError(path, problem, remedy, column=field) from None
 
 
 def _problems(path: Path, info: RunInfo) -> Iterator[Problem]:
-    """All that is wrong with a run.json whose fields are there and of the right types."""
+    """Find all that is wrong with a run.json whose fields are there and of the right types."""
     machine, _, time = info.run_id.partition("/")
     folder = path.resolve().parent
     if machine != info.machine.name:
@@ -304,7 +305,7 @@ def _problems(path: Path, info: RunInfo) -> Iterator[Problem]:
         if details.state != "complete":
             remedy = "Resume it: `make report` continues with the first missing round"
             yield f"{field}.state", f"study {study} is {quoted(details.state)}, not complete", remedy
-        yield from _comparisons(details, field)
+        yield from _groups(details, field)
         firsts = [episode.first_round for episode in details.episodes]
         if firsts[:1] != [0] or firsts != sorted(set(firsts)) or firsts[-1] >= details.rounds:
             problem = f"episodes begin with rounds {quoted(firsts)}: from 0, ascending, below {details.rounds}"
@@ -314,36 +315,24 @@ def _problems(path: Path, info: RunInfo) -> Iterator[Problem]:
     if info.origin != "crate":
         wanted |= {"opt_level": "3", "codegen_units": "1", "incremental": "False"}
     for name, value in wanted.items():
-        if (found := str(getattr(info.codegen, name))) != value:
-            problem = f"measured with {name} = {quoted(found)} instead of {value}, as a debug build"
+        if (recorded_value := str(getattr(info.codegen, name))) != value:
+            problem = f"measured with {name} = {quoted(recorded_value)} instead of {value}, as a debug build"
             remedy = "Set the CARGO_PROFILE_DEV_ variables of the notebook's first cell and measure again"
             yield f"codegen.{name}", problem, remedy
 
 
-def _comparisons(details: StudyInfo, field: str) -> Iterator[Problem]:
-    """Every group has a limit and a kind. Two different keys are compared once, in a group."""
+def _groups(details: StudyInfo, field: str) -> Iterator[Problem]:
+    """Find groups without a limit or a kind."""
     for name in sorted(details.groups.keys() ^ details.kinds.keys()):
         yield f"{field}.groups", f"group {quoted(name)} lacks its limit or its kind", REMEASURE
-    seen = set()
-    for entry in details.comparisons:
-        key, pair = quoted(" / ".join(entry.key)), frozenset((entry.key, entry.baseline))
-        problem = ""
-        if entry.group not in details.groups:
-            problem = f"{key} is compared in group {quoted(entry.group)}, which has no limit"
-        elif len(pair) == 1:
-            problem = f"{key} is compared with itself"
-        elif pair in seen:
-            problem = f"{key} is compared twice with {quoted(' / '.join(entry.baseline))}"
-        if problem:
-            yield f"{field}.comparisons", problem, REMEASURE
-        seen.add(pair)
+    for name in sorted({entry.group for entry in details.comparisons} - details.groups.keys()):
+        yield f"{field}.comparisons", f"keys are compared in group {quoted(name)}, which has no limit", REMEASURE
 
 
 def check_clock(path: Path, info: RunInfo) -> None:
-    """Do the times of a run.json make sense: in order, and neither ahead of now nor before there was Rust?
+    """Check that the times of a run.json are in order, and neither ahead of now nor before there was Rust.
 
-    Raises `DataError`. Only durations and the order of runs are computed from these times, so a reader of one run skips
-    this check, and no measurement is lost because somebody set the clock; a comparison of runs needs it.
+    Raises `DataError`. A comparison of runs needs this check; of one run, only durations are computed from these times.
     """
     latest = datetime.now(UTC) + CLOCK_AHEAD
     spans = {"": info} | {f"studies.{study}.": details for study, details in info.studies.items()}
