@@ -2258,3 +2258,27 @@ where
         })
     }
 }
+
+// %% [markdown]
+// # What is promised
+//
+// Futures, streams and wakers are written by users, and so are their destructors. Each promise, and each limit, has a test
+// in [`tests`](../../rust-kernels/ladder/frontier/tests).
+//
+// | of | promise | test |
+// |---|---|---|
+// | `run` | it returns when the root and all tasks have ended | `run_returns_what_the_root_returns_when_all_tasks_are_done` |
+// | | a panic ends its task and the root, and no other task | `a_panic_ends_its_task_and_the_root_and_no_other` |
+// | | a destructor that panics ends neither the process nor another task | `a_task_that_panics_again_when_it_is_dropped_ends_alone`, `a_root_and_an_output_that_panic_when_they_are_dropped_do_not_end_the_process` |
+// | | a task that wakes itself for ever starves no other, and no object | `a_task_that_always_wakes_itself_starves_neither_tasks_nor_objects` |
+// | | *limit:* it does not nest | `run_does_not_nest` |
+// | `spawn` | a full executor refuses, and makes no future; one that is being made may spawn, or panic | `an_executor_has_room_for_none_or_many_and_refuses_more`, `a_maker_may_spawn`, `a_panicking_maker_gives_its_slot_back` |
+// | `Executor` | its futures are dropped with it, each although others panic | `futures_are_dropped_with_their_executor`, `tasks_that_panic_when_their_executor_is_dropped_do_not_keep_the_others` |
+// | | wakers work on any thread, and after it | `wakers_work_on_any_thread_after_their_executor` |
+// | | *limit:* slots are as many as its capacity, from the start to the end | `an_executor_has_room_for_none_or_many_and_refuses_more` |
+// | `Reactor` | *limit:* it has one executor at a time | `a_reactor_has_one_executor` |
+// | | a full one refuses, and drops what it was given | `a_full_reactor_refuses_and_closes_what_it_was_given` |
+// | `Io` | an operation that is given up leaves its object usable, and no waker | `an_abandoned_operation_leaves_its_object_usable`, `operations_given_up_ended_and_superseded_leave_no_waker` |
+// | | a stream that panics when it is dropped leaves its place | `a_stream_that_panics_when_it_is_dropped_leaves_its_place` |
+// | `read` | what is there is read: packets, bytes behind a file or an urgent one, what a stream has in a buffer | `packets_that_are_there_are_read_one_by_one`, `bytes_behind_a_file_that_was_sent_along_are_read`, `bytes_behind_an_urgent_one_are_read`, `what_a_stream_has_kept_itself_is_read` |
+// | memory | what ends leaves nothing, with or without a panic | `tasks_that_end_panic_or_are_woken_leave_nothing`, `executors_that_end_with_or_without_a_panic_leave_nothing`, `reactors_leave_nothing` |

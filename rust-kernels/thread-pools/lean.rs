@@ -1527,6 +1527,7 @@ impl<P: Subject + Sync> Subject for InOnePlace<P> {
 // | | *limit:* if a job drops it, when that job has ended | `a_job_that_drops_the_last_handle_ends_idle_workers_when_it_has_ended` |
 // | | more handles than can be counted end the process | `more_handles_than_can_be_counted_end_the_process` (on 32 bits) |
 // | `start` | a pool that gets too few threads leaves none | `a_pool_that_gets_too_few_threads_leaves_none` |
+// | all of them | random programs, in which jobs, destructors and ends of threads do all of this, end and leave nothing | `random_programs_end_and_leave_nothing_behind` |
 // | memory | nothing is kept of a job, a handle or a pool after its last use | `a_thousand_rounds_leave_nothing_behind` |
 
 // %% [markdown]
