@@ -6,8 +6,7 @@ PYTHON ?= python3
 PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is not there: name a Python 3.11 to 3.13" >&2; exit 2; }
 # Without the variables and packages of a user's own Python (-E, -s).
 WORKFLOW = $(PYTHON_THERE); $(PYTHON) -Es -m async_cost.workflow
-PROFILED = $${PROFILE:+--profile "$$PROFILE"} $${STUDIES:+--studies "$$STUDIES"}
-CHOSEN = $${ONLY:+--only "$$ONLY"} $${NATIVE:+--native}
+CHOSEN = $${PROFILE:+--profile "$$PROFILE"} $${STUDIES:+--studies "$$STUDIES"} $${ONLY:+--only "$$ONLY"} $${NATIVE:+--native}
 # A program in the environment that the workflow has.
 TOOL = @$(WORKFLOW) tool
 # ruff looks at what git knows: a notebook of one's own may hold anything.
@@ -45,10 +44,10 @@ help:
 	@echo "make clean    remove everything that was installed, built or generated, but keep runs in data/runs"
 
 report:
-	@$(WORKFLOW) report $${RUN:+--run "$$RUN"} $(PROFILED) $(CHOSEN)
+	@$(WORKFLOW) report $${RUN:+--run "$$RUN"} $(CHOSEN)
 
 measure:
-	@$(WORKFLOW) measure $${RUN:+--run "$$RUN"} $(PROFILED) $(CHOSEN)
+	@$(WORKFLOW) measure $${RUN:+--run "$$RUN"} $(CHOSEN)
 
 contribute:
 	@: "$${RUN:?make contribute needs a run: make contribute RUN=data/runs/...}"

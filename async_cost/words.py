@@ -128,8 +128,8 @@ def unit_of(ns: float) -> tuple[str, float]:
 
 def interval(low: float, high: float) -> str:
     """`95 % interval 0.98 to 1.02`, of a ratio."""
-    least, most = with_ends((low + high) / 2, low, high, 1)[1].strip("[]").split(", ")
-    return f"95{PERCENT} interval {least} to {most}"
+    places = _places((low + high) / 2, low, high, 1)
+    return f"95{PERCENT} interval {_fixed(low, places)} to {_fixed(high, places)}"
 
 
 def with_ends(value: float, low: float, high: float, equal: float, digits: int = 0) -> tuple[str, str]:

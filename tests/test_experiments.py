@@ -241,7 +241,12 @@ def test_cells_differ_where_their_ratio_is_another_by_more_than_counts(tmp_path)
 @pytest.mark.parametrize("shape", shapes.CALLS)
 def test_a_shape_is_compiled_with_nothing_but_what_it_needs(shape):
     crate = shapes.crate(shapes.CALLS[shape], shapes.SOURCE.read_text(encoding="utf-8"))
-    of_others = {"#[async_trait]": "async_trait", "Either": "enum", "AsyncFn": "AsyncFn", "Waits(PendingTimes": "by hand"}
+    of_others = {
+        "#[async_trait]": "async_trait",
+        "Either": "enum",
+        "AsyncFn": "AsyncFn",
+        "Waits(PendingTimes": "by hand",
+    }
     assert [shape.startswith(owner) for text, owner in of_others.items() if text in crate] in ([], [True])
     assert not re.search(r"harness|smol|tokio|Buffer|study", crate)
 

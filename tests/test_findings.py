@@ -157,6 +157,8 @@ def test_a_run_that_knows_the_truth_gives_the_outcome(judge, of, region, outcome
     result = judge(said(of, region))
     (filled,) = result.slots
     assert result.outcome is outcome, filled.weighed
+    if outcome is UNDECIDED:
+        assert filled.weighed.reason is None and "sittings" in filled.weighed.to_decide
     if of is not DESIGNS.ratio or departs:
         assert departure(filled.slot, filled.weighed) == departs
 

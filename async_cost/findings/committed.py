@@ -52,7 +52,7 @@ def judged() -> pl.DataFrame:
 
 @lru_cache(maxsize=1)
 def machines() -> tuple[Machine, ...]:
-    """The committed machines, that of the reference first, each with the newest of its series."""
+    """Return the committed machines, that of the reference first, each with the newest of its series."""
     newest = {series.partition("/")[0]: series for series in sorted(judged()["series"].unique())}
     first, known = reference().partition("/")[0], dict[str, Machine]()
     for name in sorted(newest, key=lambda machine: (machine != first, machine)):
@@ -66,17 +66,17 @@ def machines() -> tuple[Machine, ...]:
 
 
 def machine_of(run: Run) -> Machine | None:
-    """The committed machine whose newest series a run belongs to, if it belongs to one."""
+    """Return the committed machine whose newest series a run belongs to, if it belongs to one."""
     series = {each.info.run_id for each in run.sittings}
     return next((machine for machine in machines() if machine.series in series), None)
 
 
 def kind(machine: record.Machine) -> tuple:
-    """What a processor is, as far as run.json tells."""
+    """Return what a processor is, as far as run.json tells."""
     return tuple(getattr(machine, name) for name in KIND)
 
 
 def short(machine: record.Machine) -> str:
-    """A processor in a word or two: Xeon, EPYC; nothing in it is markup."""
+    """Return a processor in a word or two: Xeon, EPYC; nothing in it is markup."""
     words = re.sub(r"[^\w .+-]", " ", VENDORS.sub(" ", machine.cpu or ""))
     return " ".join(words.split()) or "an unknown processor"

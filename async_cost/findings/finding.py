@@ -79,8 +79,8 @@ def finding(
     so: str = "",
     processors: int = 1,
 ) -> Finding:
-    """The finding that says `sentence` with these slots. Raises ValueError for what a program can see to be wrong with
-    it (`lint`).
+    """Return the finding that says `sentence` with these slots. Raises ValueError for what a program can see to be
+    wrong with it (`lint`).
     """
     made = tuple(slot(f"{page}-{id}", name, one, sentence, processors) for name, one in slots.items())
     one = Finding(id=f"{page}-{id}", page=page, sentence=sentence, label=label, slots=made, note=note, so=so)
@@ -120,7 +120,7 @@ class Judge:
         self.clock = any(one.kind == kind(run.info.machine) for one in machines())
 
     def effects(self, of: Quantity) -> list[Effect]:
-        """The number of each case of a quantity."""
+        """Return the number of each case of a quantity."""
         if of.constant is not None:
             return [Effect(of.constant, of.constant, of.constant)]
         return [effect(of, case, self.measured) for case in of.cases]

@@ -54,7 +54,7 @@ class Latency:
 
 @lru_cache(maxsize=1)
 def latencies() -> dict[str, Latency]:
-    """The rows of the first screen by id, in their order. Raises LookupError for one that is no price."""
+    """Return the rows of the first screen by id, in their order. Raises LookupError for one that is no price."""
     prices_of = {(entry["what"], entry["variant"]): entry for entry in prices.entries().iter_rows(named=True)}
     rows = {}
     for row in read_table(DATA / "latency.csv", LatencyRows).drop("line").iter_rows(named=True):
@@ -68,7 +68,7 @@ def latencies() -> dict[str, Latency]:
 
 
 def committed() -> dict[str, dict[str, float]]:
-    """The latency numbers of the committed machines, in nanoseconds by id, by the name of the machine."""
+    """Return the latency numbers of the committed machines, in nanoseconds by id, by the name of the machine."""
     return {
         machine: {id: ns for (id, slot), (ns, _, _, doubt) in known.items() if not slot and not doubt}
         for machine, known in prices.committed().items()
@@ -76,7 +76,7 @@ def committed() -> dict[str, dict[str, float]]:
 
 
 def numbers(run: Run) -> pl.DataFrame:
-    """The latency numbers of a run, in the order of the screen: the columns of `COLUMNS`.
+    """Return the latency numbers of a run, in the order of the screen: the columns of `COLUMNS`.
 
     ns, low, high are nanoseconds for one with the 95 % interval, what it adds if it is `added`; nulls where the run
     has none, and `lacks` says why, or that a number is no evidence.

@@ -42,9 +42,9 @@ def components(run: Run) -> pl.DataFrame:
 
 
 def series(of: pl.DataFrame, sittings: int, processes: int, common: float, rng: np.random.Generator) -> pl.DataFrame:
-    """The errors of simulated series of comparisons, rows of `components` of one study and kind: run, pair, sitting,
-    count, keys; mean, within (as `interval.of_sittings`, of the logarithm of the ratio); apart, within_apart (the same
-    of `differences.apart`), speed and lever (as `table.of_processes`). Comparisons that share a key share its
+    """Return the errors of simulated series of comparisons, rows of `components` of one study and kind: run, pair,
+    sitting, count, keys; mean, within (as `interval.of_sittings`, of the logarithm of the ratio); apart, within_apart
+    (the same of `differences.apart`), speed and lever (as `table.of_processes`). Comparisons that share a key share its
     movements.
     """
     named = dict.fromkeys([*of.select(KEY).rows(), *of.select(BASE_KEY).rows()])
@@ -78,9 +78,9 @@ def _of_keys(of_pairs: np.ndarray, one: np.ndarray, other: np.ndarray, number: i
 
 
 def moderated_pairs(sittings: pl.DataFrame, of: str) -> pl.DataFrame:
-    """The estimates of ratios or of differences apart from speed (`of`) of each run and pair, as `interval.moderated`,
-    over the pairs of a pool of a run; lever (0 of ratios); speed, speed_error, speed_freedom; and plain, the variance
-    between sittings of the whole.
+    """Return the estimates of ratios or of differences apart from speed (`of`) of each run and pair, as
+    `interval.moderated`, over the pairs of a pool of a run; lever (0 of ratios); speed, speed_error, speed_freedom; and
+    plain, the variance between sittings of the whole.
     """
     pool = sittings.group_by(BY).agg(pl.col("keys").first(), pl.col("^pool$").first())
     unknown = {name: pl.lit(None, pl.Float64) for name in ("omega2", "d0")}
@@ -149,8 +149,8 @@ def held_out(run: Run, seed: int = 7) -> pl.DataFrame:
 
 
 def chance_of(good: int, tests: int) -> float:
-    """The chance that so few tests, or fewer, are in the range of honest runs, if each is with `CONFIDENCE`, whatever
-    the others are.
+    """Return the chance that so few tests, or fewer, are in the range of honest runs, if each is with `CONFIDENCE`,
+    whatever the others are.
     """
     return float(special.bdtr(good, tests, CONFIDENCE))
 

@@ -73,7 +73,7 @@ class Comparisons:
     elapsed_ns: Mapping[str, int]
 
     def of(self, study: str) -> pl.DataFrame:
-        """The rows of one study."""
+        """Return the rows of one study."""
         return self.frame.filter(study=study)
 
 

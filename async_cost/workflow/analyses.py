@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
 import nbformat
@@ -47,6 +48,7 @@ def execute(
 
     Raises CellFailed, which names notebook and cell, once no kernel is left.
     """
+    one_page_at_a_time = Lock()
     waiting, made = iter([*zip(notebooks, executed, strict=True)]), dict[Path, Made]()
 
     def one_kernel() -> None:
@@ -55,7 +57,8 @@ def execute(
         try:
             for notebook, target in waiting:
                 _run(notebook, target, environ, manager, client)
-                made[target] = then(target)
+                with one_page_at_a_time:
+                    made[target] = then(target)
                 print_progress("analysis", len(made), len(notebooks), done=len(made), trials=len(notebooks))
         except BaseException:
             list(waiting)  # none of the others begins
