@@ -17,7 +17,7 @@ QUICK_TESTS = tests/test_in_step.py tests/test_notebook_table.py tests/test_pins
 CRATES = $$(if [ "$$STUDIES" ]; then printf ' -p %s' $$STUDIES; else echo --workspace; fi)
 ANALYSES = $$(for study in $$STUDIES; do ls tests/test_$$(echo $$study | tr - _)_analysis.py 2>/dev/null; done)
 
-.PHONY: help report measure contribute fleet comparisons findings sample experiments site test test-all test-rust test-python test-python-all lint-python crates-exist test-fast deny lab setup packages format clean
+.PHONY: help report measure contribute fleet comparisons findings sample experiments site test test-all test-rust test-python test-python-all test-miri lint-python crates-exist test-fast deny lab setup packages format clean
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
@@ -37,6 +37,7 @@ help:
 	@echo "             STUDIES=\"zero-cost\" tests these crates alone"
 	@echo "make test     test everything that needs no Rust kernel: crates, Python, one whole run of native programs"
 	@echo "make test-all  that, and cells, JupyterLab, AddressSanitizer, valgrind, loom, random programs and a fleet on Slurm"
+	@echo "make test-miri  sets of a few tests under Miri, on a nightly compiler that it installs, and a count to its end on 32 bits"
 	@echo "make site     render all runs under data/runs, a series once, as the public pages are; the reference is the front"
 	@echo "make deny     licences, sources and advisories of the crates; needs cargo-deny"
 	@echo "make format   format Rust and Python, bring notebooks and crates in step"
@@ -130,6 +131,18 @@ test-fast: crates-exist packages
 
 deny:
 	$(TOOL) cargo deny check
+
+# A crate's set for Miri is its tests/miri.rs: few and small tests, since Miri interprets. Tree Borrows, since the other
+# model refuses crossbeam-epoch, which also keeps some memory to the end: leaks are seen by AddressSanitizer.
+NIGHTLY = nightly-2026-05-20
+
+test-miri:
+	rustup toolchain install $(NIGHTLY) --profile minimal --component miri,rust-src
+	MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks"; export MIRIFLAGS; for set in $$(git ls-files 'rust-kernels/*/tests/miri.rs'); do \
+		cargo +$(NIGHTLY) miri test --locked --target-dir target/miri --manifest-path "$${set%/tests/miri.rs}/Cargo.toml" --test miri || exit; \
+	done
+	rustup target add i686-unknown-linux-musl
+	cargo test --locked --release --target i686-unknown-linux-musl -p runtimes-executor --test overflow
 
 format:
 	$(TOOL) cargo fmt --all

@@ -70,6 +70,11 @@ impl Idle {
         self.state.load(Ordering::Relaxed) / RESTING
     }
 
+    /// Whether anybody searches.
+    pub fn is_searched(&self) -> bool {
+        !self.state.load(Ordering::Relaxed).is_multiple_of(RESTING)
+    }
+
     /// Whether at least half of those who are awake search.
     pub fn is_crowded(&self) -> bool {
         let state = self.state.load(Ordering::Relaxed);

@@ -46,11 +46,10 @@
 // :dep crossbeam-deque = "=0.8.8"
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep idle = { path = "../../rust-kernels/idle" }
-// :dep slab = "=0.4.12"
 // :dep sync = { path = "../../rust-kernels/sync" }
 
 // %% [markdown]
-// The executor uses the standard library, the deques of crossbeam, a slab, and `idle`, of which more below.
+// The executor uses the standard library, the deques of crossbeam, and `idle`, of which more below.
 
 // %%
 use std::any::Any;
@@ -69,7 +68,6 @@ use std::time::{Duration, Instant};
 
 use harness::{Bencher, Counts, Key, Study, UnequalWork};
 use idle::{Idle, shielded};
-use slab::Slab;
 
 // %% [markdown]
 // Threads meet in few places, and for those a run without trouble proves little. So whatever several threads touch
@@ -121,9 +119,9 @@ struct Timers {
 #[derive(Default)]
 struct Entries {
     /// By deadline, and by a number that tells those of one deadline apart.
-    wakers: BTreeMap<(Instant, usize), Waker>,
+    wakers: BTreeMap<(Instant, u64), Waker>,
     /// The last of these numbers.
-    last: usize,
+    last: u64,
     /// Nobody fires them any more.
     closed: bool,
 }
@@ -157,7 +155,7 @@ impl Timers {
         }
         let due: Vec<Waker> = {
             let mut entries = self.entries.lock().unwrap();
-            let later = entries.wakers.split_off(&(Instant::now(), usize::MAX));
+            let later = entries.wakers.split_off(&(Instant::now(), u64::MAX));
             self.armed.store(later.len(), Ordering::Relaxed);
             std::mem::replace(&mut entries.wakers, later).into_values().collect()
         };
@@ -191,7 +189,7 @@ impl Timers {
 impl Timers {
     /// Adds a sleep, or gives the one of this number another waker; returns its number, which no other sleep of this
     /// worker has, and whether it was added. `None` when nobody fires them any more.
-    fn set(&self, deadline: Instant, number: Option<usize>, waker: &Waker) -> Option<(usize, bool)> {
+    fn set(&self, deadline: Instant, number: Option<u64>, waker: &Waker) -> Option<(u64, bool)> {
         let waker = waker.clone();
         let mut entries = self.entries.lock().unwrap();
         if entries.closed {
@@ -207,7 +205,7 @@ impl Timers {
         Some((number, added))
     }
 
-    fn remove(&self, deadline: Instant, number: usize) {
+    fn remove(&self, deadline: Instant, number: u64) {
         let mut entries = self.entries.lock().unwrap();
         let removed = entries.wakers.remove(&(deadline, number));
         self.armed.store(entries.wakers.len(), Ordering::Relaxed);
@@ -272,8 +270,99 @@ const DONE: usize = 4;
 const JOINED: usize = 8;
 /// The header holds the waker of whoever awaits the join handle.
 const AWAITED: usize = 16;
+/// Its home has noted it, because it has slept. Nobody but who runs the task looks at this.
+const NOTED: usize = 32;
 /// One reference.
-const REFERENCE: usize = 32;
+const REFERENCE: usize = 64;
+
+// %% [markdown]
+// Here is everything that happens to that number, but for its references. A task is
+//
+// - *asleep*: only wakers know of it;
+// - *queued*: in a queue, or on the way there (scheduled);
+// - *running*: being polled;
+// - *woken*: running and scheduled, that is woken while it is polled, or in a queue since such a poll;
+// - *done*, or *done and woken*: by a wake that came too late.
+//
+// Its handle is *there*, *awaited* or *gone*; and *left*, if it went while whoever ended the task was about to wake with
+// the waker that it had left. A dash stands for no change.
+//
+// | who | the task | its handle | the task then | its handle then |
+// |---|---|---|---|---|
+// | a wake | asleep | any | queued | - |
+// | a wake | queued | any | - | - |
+// | a wake | running | any | woken | - |
+// | a wake | woken | any | - | - |
+// | a wake | done | any | done and woken | - |
+// | a wake | done and woken | any | - | - |
+// | the start of a poll | queued | any | running | - |
+// | the start of a poll | woken | any | running | - |
+// | the end of a poll | running | any | asleep | - |
+// | the end of a poll | woken | any | queued | - |
+// | the last end of a poll | running | any | done | - |
+// | the last end of a poll | woken | any | done and woken | - |
+// | after the wake of who awaits | any that is done | awaited | - | there |
+// | after the wake of who awaits | any that is done | left | - | gone |
+// | the handle takes its waker back | any that is not done | awaited | - | there |
+// | the handle leaves a waker | any | there | - | awaited |
+// | the handle was too late | any that is done | awaited | - | there |
+// | the handle is dropped | any that is not done | there | - | gone |
+// | the handle is dropped | any that is not done | awaited | - | gone |
+// | the handle is dropped | any that is done | awaited | - | left |
+//
+// Builds with debug assertions note which of them they have seen, and tests compare that with the table: in every order,
+// under loom, nothing else happens, and all of this does.
+
+// %%
+/// Who changes the state of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Woken,
+    Starts,
+    Rests,
+    Ends,
+    Told,
+    TakesBack,
+    Leaves,
+    TooLate,
+    Dropped,
+}
+
+/// By step and state before, a bit for each state after it.
+static SEEN: [[std::sync::atomic::AtomicU32; NOTED]; Step::ALL.len()] =
+    [const { [const { std::sync::atomic::AtomicU32::new(0) }; NOTED] }; Step::ALL.len()];
+
+impl Step {
+    /// As the table above calls them.
+    pub const ALL: [(Self, &str); 9] = [
+        (Self::Woken, "a wake"),
+        (Self::Starts, "the start of a poll"),
+        (Self::Rests, "the end of a poll"),
+        (Self::Ends, "the last end of a poll"),
+        (Self::Told, "after the wake of who awaits"),
+        (Self::TakesBack, "the handle takes its waker back"),
+        (Self::Leaves, "the handle leaves a waker"),
+        (Self::TooLate, "the handle was too late"),
+        (Self::Dropped, "the handle is dropped"),
+    ];
+
+    /// Notes what it has changed, in builds with debug assertions.
+    #[inline]
+    fn note(self, before: usize, after: usize) {
+        if cfg!(debug_assertions) {
+            SEEN[self as usize][before % NOTED].fetch_or(1 << (after % NOTED), Ordering::Relaxed);
+        }
+    }
+
+    /// The states before and after it that were seen in this process: 1 for scheduled, 2 for running, 4 for done, 8 for a
+    /// handle, 16 for one that is awaited.
+    pub fn seen(self) -> impl Iterator<Item = (usize, usize)> {
+        let all = (0..NOTED).flat_map(|before| (0..NOTED).map(move |after| (before, after)));
+        all.filter(move |(before, after)| {
+            SEEN[self as usize][*before].load(Ordering::Relaxed) >> after & 1 == 1
+        })
+    }
+}
 
 // %% [markdown]
 // What may be done with the future goes through four functions that know its type. The output is a `Result`, because a
@@ -317,21 +406,23 @@ impl fmt::Debug for JoinError {
 // runtimes that we shall compare.
 //
 // nio moves the future given to `block_on` to a worker, and puts the calling thread to sleep: two threads have to be
-// woken for each call. tokio polls it where it is, on a thread that belongs to no worker: what it spawns goes through
-// the shared queue, and a worker has to be woken for it. Here **the caller takes the place of a worker that rests**. Its
-// future spawns into a deque of that worker, and runs these tasks itself while it waits. No other thread needs to be
-// woken. When it is done, or has nothing left to run, it gives the place back. If no worker rests, the caller asks: a
-// worker that is busy lets it have its place after the task that it runs.
+// woken for each call. tokio polls it where it is, on a thread that belongs to no worker: what it spawns goes
+// through the shared queue, and a worker has to be woken for it. Here **the caller takes the place of a worker that
+// rests**. Its future spawns into a deque of that worker, and runs these tasks itself while it waits. Nobody needs to
+// be woken for anything. When it is done, or has nothing left to run, it gives the place back.
 //
-// What if that future blocks its thread, on a channel say, until one of its tasks has run? tokio's may do so, and so may
-// this one. So each worker has a second core, for a caller in its place: if that caller does not get on, the worker's own
-// thread can come back and run what it has left, as we shall see.
+// It runs what it has spawned or woken, and what that has, and nothing else: whatever comes from elsewhere may take
+// long, and its own future would wait for it although it is ready. What if that future blocks its thread, on a channel
+// say, until one of its tasks has run? tokio's may do so, and so may this one. So each worker has a second core, for a
+// caller: if that caller does not get on, or there are tasks that are not for it, the worker's own thread comes back to
+// its place beside it. If nobody rests, the caller takes the second core of a worker that is busy.
 
 // %%
 /// How a runtime is set up. The switches exist to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Worker threads, 1 to 65,535: so many tasks run at once, at the most, unless callers of `block_on` run some, too.
+    /// Workers, 1 to 65,535: so many tasks run at once, at the most, not counting those that callers of `block_on` run and
+    /// those that call it themselves.
     pub workers: usize,
     /// So many workers are awake at once, at the most, not counting callers of `block_on` and workers whose task keeps
     /// its thread: threads beyond the number of processors only take turns. At least one; as many as there are
@@ -380,9 +471,18 @@ struct RemoteOf<S> {
     /// For its own thread, and for a caller of `block_on` in its place.
     seats: [S; 2],
     /// The worker's own thread, and whether it has to come.
-    thread: OnceLock<Thread>,
+    own: Mutex<Own>,
     called: AtomicBool,
     timers: Timers,
+}
+
+/// A worker's own thread: whoever looks after its place while nobody has it.
+enum Own {
+    /// It has not begun, or another one is on its way.
+    Coming,
+    Known(Thread),
+    /// It is in `block_on` within a task. This sends for another one.
+    Away(Box<dyn FnOnce() + Send>),
 }
 
 /// A core, as other threads see it.
@@ -395,7 +495,7 @@ struct SeatOf<C, T, H> {
 /// A core, unless somebody has it.
 struct HeldOf<C> {
     core: Option<Box<C>>,
-    /// The worker is back in its place, although the caller still has this core.
+    /// The worker is in its place, although a caller has this core.
     relieved: bool,
 }
 
@@ -412,10 +512,9 @@ struct OpenOf<H> {
 const OWN: usize = 0;
 const CALLER: usize = 1;
 
-/// A thread in `block_on`: whether its future was woken, and the core that it has asked for and was given.
-struct RootOf<C> {
+/// A thread in `block_on`, and whether its future was woken.
+struct Root {
     woken: AtomicBool,
-    given: Mutex<Option<Box<C>>>,
     thread: Thread,
 }
 
@@ -433,9 +532,9 @@ struct Task(NonNull<Header>);
 struct Header {
     state: AtomicUsize,
     code: &'static Code,
-    /// Where the task was spawned, and stays while it sleeps; and where it is noted there, touched by whoever runs it.
+    /// Where the task was spawned, and stays while it sleeps; and who is noted there before and after it.
     home: Arc<Home>,
-    note: Shared<Option<usize>>,
+    neighbours: Shared<[Option<Task>; 2]>,
     /// Whoever awaits the handle; written by the handle while `AWAITED` is not set.
     joiner: Shared<Option<Waker>>,
 }
@@ -444,8 +543,9 @@ struct Header {
 struct Home {
     pool: Arc<Pool>,
     worker: usize,
-    /// Tasks spawned here that sleep, or have slept before.
-    asleep: Mutex<Slab<Task>>,
+    /// The first of the tasks spawned here that sleep, or have slept before: each knows its neighbours, so that what is
+    /// noted takes no memory beyond its end.
+    asleep: Mutex<Option<Task>>,
 }
 
 /// What all threads of a runtime share.
@@ -456,14 +556,16 @@ struct Pool {
     workers: Box<[Remote]>,
     /// Workers whose place nobody has, and how many of the others look for work.
     idle: Idle,
-    /// Callers of `block_on` that wait for a place, and how many they are.
-    callers: Mutex<VecDeque<std::sync::Arc<Root>>>,
-    wanted: AtomicUsize,
     closed: AtomicBool,
+    /// Threads that are a worker's own, or were until they went away.
+    working: std::sync::atomic::AtomicUsize,
     blocking: Blocking<Task>,
     /// The thread that watches the workers, and what is left to it when the runtime is dropped by one of its own tasks.
     watch: OnceLock<Thread>,
     left: std::sync::Mutex<Option<Parts>>,
+    /// Threads that were sent for: there are no threads for calls that block.
+    #[cfg(under_loom)]
+    substitutes: Mutex<Vec<Handle<()>>>,
 }
 
 /// What a runtime has, besides its pool, until its end.
@@ -483,12 +585,13 @@ struct Core {
     streak: Cell<u32>,
     /// When the task in the LIFO slot is to be run, if one is there.
     turn: Cell<Turn>,
+    /// As in [`HeldOf`], as far as it is known here.
+    relieved: Cell<bool>,
 }
 
 type Open = OpenOf<Header>;
 type Seat = SeatOf<Core, Task, Header>;
 type Remote = RemoteOf<Seat>;
-type Root = RootOf<Core>;
 
 // %% [markdown]
 // A task goes from thread to thread, with what it refers to.
@@ -549,15 +652,41 @@ impl Core {
 
 // %%
 impl Remote {
-    /// Wakes its own thread.
-    fn unpark(&self) {
-        // One that is not known has not begun: the runtime ends before all have.
-        self.thread.get().into_iter().for_each(Thread::unpark);
+    /// Takes the core of this seat, unless somebody has it. `relieved`: beside the worker.
+    fn take(&self, seat: usize, relieved: bool) -> Option<Box<Core>> {
+        let mut held = self.seats[seat].held.lock().unwrap();
+        let core = held.core.take()?;
+        held.relieved = relieved;
+        core.relieved.set(relieved);
+        Some(core)
+    }
+}
+
+impl Pool {
+    /// Wakes a worker's own thread, or sends for another.
+    fn unpark(&self, worker: usize) {
+        let mut own = self.workers[worker].own.lock().unwrap();
+        match &*own {
+            Own::Known(thread) => thread.unpark(),
+            Own::Away(_) if !self.closed.load(Ordering::Relaxed) => {
+                let away = std::mem::replace(&mut *own, Own::Coming);
+                drop(own);
+                if let Own::Away(send) = away {
+                    send();
+                }
+            }
+            _ => {}
+        }
     }
 
-    /// Takes the core of this seat, unless somebody has it.
-    fn take(&self, seat: usize) -> Option<Box<Core>> {
-        self.seats[seat].held.lock().unwrap().core.take()
+    /// Has a worker's own thread come back to its place beside the caller that has a core of it.
+    fn relieve(&self, worker: usize) {
+        let mut held = self.workers[worker].seats[CALLER].held.lock().unwrap();
+        if held.core.is_none() && !std::mem::replace(&mut held.relieved, true) {
+            drop(held);
+            self.idle.search();
+            self.call(Some(worker));
+        }
     }
 }
 
@@ -571,9 +700,9 @@ impl Pool {
 
     /// Has a worker's own thread come, if `idle` has named it.
     fn call(&self, named: Option<usize>) {
-        let Some(worker) = named.map(|worker| &self.workers[worker]) else { return };
-        worker.called.swap(true, Ordering::Relaxed);
-        worker.unpark();
+        let Some(worker) = named else { return };
+        self.workers[worker].called.swap(true, Ordering::Relaxed);
+        self.unpark(worker);
         self.begin_watch();
     }
 
@@ -600,16 +729,18 @@ impl Pool {
 
 // %%
 impl Pool {
-    /// Takes the place of a worker that rests.
+    /// Takes the place of a worker that rests, or else a core beside one that is busy.
     fn take_place(&self) -> Option<Box<Core>> {
-        let worker = self.idle.take()?;
-        self.begin_watch();
-        let core = self.workers[worker].take(CALLER);
-        if core.is_none() {
+        if let Some(worker) = self.idle.take() {
+            self.begin_watch();
+            let core = self.workers[worker].take(CALLER, false);
+            if core.is_some() {
+                return core;
+            }
             // A caller that was relieved still has it.
             self.leave_place(worker);
         }
-        core
+        self.workers.iter().find_map(|worker| worker.take(CALLER, true))
     }
 
     /// Gives a core up, and calls a helper if there is a task that nobody may have seen.
@@ -646,7 +777,7 @@ impl Pool {
     fn leave_timers(&self, worker: usize) {
         if self.workers[worker].timers.first().is_some() {
             // It has to know how long it may sleep.
-            self.workers[worker].unpark();
+            self.unpark(worker);
         }
     }
 }
@@ -662,41 +793,81 @@ impl Pool {
 // The injector holds what comes from outside. tokio looks there after some number of tasks, which it chooses so that
 // it happens every 200 µs or so; nio has no such queue and gives each outside task to a worker at once. Here the
 // worker looks after every task whether there is anything, which costs two loads, and takes its share to the
-// *back* of its deque. No task overtakes another one, and none is left waiting.
+// *back* of its deque. Nobody overtakes, and nobody waits. A caller of `block_on` leaves it to the workers.
+//
+// Timers wake whatever waits for them, which need not be ours, and may call `block_on`: then the core may be gone
+// afterwards, as it may be after a poll. So the core belongs to the thread's *place*, which is asked for it each time.
 
 // %%
 /// Tasks from the LIFO slot, before it is the others' turn.
 const STREAK: u32 = 3;
-/// Tasks after which the timers are checked, as in tokio and nio.
+/// Tasks after which the timers are checked, as in tokio and nio, and searches, for whoever may search for long.
 const TIMERS: usize = 61;
+const TIMERS_IN_SEARCH: u32 = 64;
 
-impl Core {
-    /// The next task, if there is one in the deque or in the injector.
+/// Where a thread is while it runs tasks.
+struct Place<'a> {
+    home: Cell<&'a Arc<Home>>,
+    /// Its core, if it has one; and whether tasks are polled here, and not calls that block.
+    core: Cell<Option<NonNull<Core>>>,
+    polls: bool,
+    /// Where it was before: a task may call `block_on`.
+    outer: Cell<*const Place<'static>>,
+}
+
+impl Place<'_> {
+    /// Its core. Not to be kept while code of others runs: that may give it away.
+    fn core(&self) -> Option<&Core> {
+        // SAFETY: it is this place's until it is given away, by this thread.
+        self.core.get().map(|core| unsafe { core.as_ref() })
+    }
+
+    /// The next task, if there is one in the deque or, for a worker, in the injector.
     fn next(&self) -> Option<Task> {
-        let pool = &self.home.pool;
-        if self.count_poll().is_multiple_of(TIMERS) {
-            self.timers().fire();
+        if self.core()?.count_poll().is_multiple_of(TIMERS) {
+            self.core()?.timers().fire();
         }
-        let fed = !pool.injector.is_empty();
+        let fed = !self.core()?.home.pool.injector.is_empty();
         if fed {
-            // Somebody else was faster, if it fails: there is another time.
-            let _ = pool.injector.steal_batch(&self.deque);
-            pool.call(pool.idle.hint());
+            self.core()?.fetch();
         }
-        match self.take_next() {
+        let core = self.core()?;
+        match core.take_next() {
             // What came from outside was there before a task that is to be run after all others.
-            Some(task) if self.streak.get() < STREAK && !(fed && self.turn.get() == Turn::Last) => {
-                self.streak.set(self.streak.get() + 1);
+            Some(task) if core.streak.get() < STREAK && !(fed && core.turn.get() == Turn::Last) => {
+                core.streak.set(core.streak.get() + 1);
                 return Some(task);
             }
-            Some(task) => self.deque.push(task),
+            Some(task) => core.deque.push(task),
             None => {}
         }
-        self.streak.set(0);
-        self.deque.pop().or_else(|| {
-            self.timers().fire();
-            self.take_next().or_else(|| self.deque.pop())
+        core.streak.set(0);
+        core.deque.pop().or_else(|| {
+            core.timers().fire();
+            self.core()?.pop()
         })
+    }
+}
+
+impl Core {
+    /// Takes from the injector what is a worker's share; or sees to it that a worker does.
+    fn fetch(&self) {
+        let pool = &self.home.pool;
+        if self.seat == OWN {
+            // Somebody else was faster, if it fails: there is another time.
+            let _ = pool.injector.steal_batch(&self.deque);
+        }
+        let named = pool.idle.hint();
+        if self.seat == CALLER && named.is_none() && !pool.idle.is_searched() && !self.relieved.replace(true)
+        {
+            return pool.relieve(self.home.worker);
+        }
+        pool.call(named);
+    }
+
+    /// What the core has.
+    fn pop(&self) -> Option<Task> {
+        self.take_next().or_else(|| self.deque.pop())
     }
 
     fn timers(&self) -> &Timers {
@@ -716,10 +887,14 @@ impl Core {
 // moment.
 
 // %%
+/// Tasks in a deque.
+const LONGEST: usize = 1 << 12;
+
 impl Core {
     /// Puts a task where it will be run, and calls a helper if more tasks wait than one.
     fn push(&self, task: Task, turn: Turn) {
-        let first = self.next_is_empty() && self.deque.is_empty();
+        let length = self.deque.len();
+        let first = length == 0 && self.next_is_empty();
         let behind = match turn {
             _ if !self.home.pool.settings.lifo => Some(task),
             Turn::Next => self.put_next(task, turn),
@@ -728,7 +903,12 @@ impl Core {
             Turn::Last => Some(task),
         };
         if let Some(task) = behind {
-            self.deque.push(task);
+            // What a burst leaves of a deque is kept, and what it leaves of the injector is not.
+            if length < LONGEST {
+                self.deque.push(task)
+            } else {
+                self.home.pool.injector.push(task)
+            }
             if !first {
                 self.home.pool.call(self.home.pool.idle.hint());
             }
@@ -742,15 +922,6 @@ impl Core {
 // `spawn` and wakers want to know whether they are called by a worker of the right runtime.
 
 // %%
-/// Where a thread is while it runs tasks.
-struct Place<'a> {
-    home: &'a Arc<Home>,
-    /// Its core, if it has one.
-    core: Option<&'a Core>,
-    /// Where it was before: a task may call `block_on`.
-    outer: Cell<*const Place<'static>>,
-}
-
 /// Calls `work` with the thread's pointer to its place; null where it has none.
 fn with_place<R>(work: impl FnOnce(&Cell<*const Place<'static>>) -> R) -> R {
     sync::thread_local! {
@@ -760,21 +931,35 @@ fn with_place<R>(work: impl FnOnce(&Cell<*const Place<'static>>) -> R) -> R {
 }
 
 impl<'a> Place<'a> {
-    fn new(home: &'a Arc<Home>, core: Option<&'a Core>) -> Self {
-        Self { home, core, outer: Cell::new(ptr::null()) }
+    fn new(home: &'a Arc<Home>, polls: bool) -> Self {
+        Self { home: Cell::new(home), core: Cell::new(None), polls, outer: Cell::new(ptr::null()) }
+    }
+
+    /// From here on it has this core.
+    fn sit(&self, core: Box<Core>) {
+        self.core.set(Some(NonNull::from(Box::leak(core))));
+    }
+
+    /// Gives the core up, if it has one.
+    fn leave(&self) {
+        let Some(core) = self.core.take() else { return };
+        // SAFETY: `sit` leaked it, and from here on nobody uses the pointer.
+        let core = unsafe { Box::from_raw(core.as_ptr()) };
+        self.home.get().pool.leave_core(core);
     }
 
     /// Calls `work` with this as the thread's place.
     fn enter<R>(&self, work: impl FnOnce() -> R) -> R {
-        /// Puts the former place back, also when the root panics.
-        struct Leave(*const Place<'static>);
-        impl Drop for Leave {
+        /// Puts the former place back, and gives the core up, also when the root panics.
+        struct Leave<'a, 'b>(*const Place<'static>, &'b Place<'a>);
+        impl Drop for Leave<'_, '_> {
             fn drop(&mut self) {
                 with_place(|place| place.set(self.0));
+                self.1.leave();
             }
         }
         let outer = with_place(|place| place.replace(ptr::from_ref(self).cast()));
-        let _leave = Leave(outer);
+        let _leave = Leave(outer, self);
         self.outer.set(outer);
         work()
     }
@@ -785,20 +970,17 @@ impl<'a> Place<'a> {
         with_place(|place| work(unsafe { place.get().as_ref() }))
     }
 
-    /// Calls `work` with each place of the thread in this pool, the latest first, until there is an answer.
-    fn within<R>(pool: &Pool, work: impl Fn(&Place<'_>) -> Option<R>) -> Option<R> {
-        Self::here(|mut place| {
-            while let Some(here) = place {
-                if ptr::eq(&*here.home.pool, pool)
-                    && let Some(answer) = work(here)
-                {
-                    return Some(answer);
-                }
-                // SAFETY: as above; those before it are left later.
-                place = unsafe { here.outer.get().as_ref() };
+    /// The thread's latest place in this pool; where tasks are polled, if that is asked for.
+    fn within(pool: &Pool, polls: bool) -> Option<&'a Place<'static>> {
+        let mut place = with_place(Cell::get);
+        // SAFETY: as above; those before it are left later, and the caller keeps none for longer than its own.
+        while let Some(here) = unsafe { place.as_ref() } {
+            if ptr::eq(&*here.home.get().pool, pool) && (here.polls || !polls) {
+                return Some(here);
             }
-            None
-        })
+            place = here.outer.get();
+        }
+        None
     }
 }
 
@@ -821,6 +1003,7 @@ impl Task {
     /// Whether the task slept, and is now the caller's to put in a queue.
     fn claim(&self) -> bool {
         let before = self.header().state.fetch_or(SCHEDULED, Ordering::AcqRel);
+        Step::Woken.note(before, before | SCHEDULED);
         before & (SCHEDULED | RUNNING | DONE) == 0
     }
 
@@ -828,7 +1011,7 @@ impl Task {
     fn schedule(self, turn: Turn) {
         Place::here(|place| {
             let pool = ptr::from_ref(&*self.header().home.pool);
-            match place.and_then(|place| place.core) {
+            match place.and_then(Place::core) {
                 Some(core) if ptr::eq(&*core.home.pool, pool) => core.push(self, turn),
                 _ => {
                     // Once it is in the queue the task may end, and take the last reference to the pool with it.
@@ -861,13 +1044,31 @@ fn release(task: NonNull<Header>) {
     }
 }
 
+impl Header {
+    /// One more reference. Wakers that are forgotten must not count round to none, so half of what can be counted is the
+    /// end, as for the standard library's `Arc`: the other half is for threads that come here before it is over.
+    fn add_reference(&self) {
+        if self.state.fetch_add(REFERENCE, Ordering::Relaxed) > usize::MAX / 2 {
+            too_many();
+        }
+    }
+}
+
+/// Not inlined: it is never needed.
+#[cold]
+#[inline(never)]
+fn too_many() -> ! {
+    eprintln!("a task has more references than can be counted");
+    std::process::abort()
+}
+
 const WAKER: RawWakerVTable = RawWakerVTable::new(clone_waker, wake, wake_by_ref, drop_waker);
 
 /// # Safety
 /// All four want the pointer of a waker of [`Task::run`].
 unsafe fn clone_waker(task: *const ()) -> RawWaker {
     // SAFETY: the waker keeps it alive.
-    unsafe { &*task.cast::<Header>() }.state.fetch_add(REFERENCE, Ordering::Relaxed);
+    unsafe { &*task.cast::<Header>() }.add_reference();
     RawWaker::new(task, &WAKER)
 }
 
@@ -894,60 +1095,73 @@ unsafe fn drop_waker(task: *const ()) {
 
 // %% [markdown]
 // An output may hold a join handle, of a task whose output holds another, and so on, a hundred thousand of them. Were
-// each dropped within the drop of the one before, the stack would not do. So a handle that is dropped while an output is
-// dropped waits until that is over.
+// each dropped within the drop of the one before, the stack would not do. Were each dropped after it, a destructor that
+// drops a handle, and then waits for what only the end of that output brings, would wait for ever. So they are dropped
+// within one another, as one expects, until they are 64 deep; what hangs on the last is dropped right after it. The
+// same goes for tasks that are cancelled: a destructor may spawn another task meanwhile, which is cancelled in turn.
 
 // %%
-/// Handles of tasks whose outputs are still to be dropped.
-type Postponed = Vec<NonNull<Header>>;
+/// So many destructors of outputs and of cancelled tasks run within one another.
+const DEPTH: usize = 64;
 
-/// Calls `work` with the thread's pointer to what is postponed; null while nothing has to be.
-fn with_postponed<R>(work: impl FnOnce(&Cell<*mut Postponed>) -> R) -> R {
+/// What destructors run for, with the reference of whoever says so.
+enum Last {
+    /// The output of a task that is done, and whose handle is gone.
+    Discard(NonNull<Header>),
+    /// A task that was in a queue, or claimed.
+    Cancel(Task),
+}
+
+/// How deep a thread is in them, and what was put off; null before the greatest depth.
+#[derive(Clone, Copy)]
+struct Deep(usize, *mut Vec<Last>);
+
+fn with_deep<R>(work: impl FnOnce(&Cell<Deep>) -> R) -> R {
     sync::thread_local! {
-        static POSTPONED: Cell<*mut Postponed> = Cell::new(ptr::null_mut());
+        static DEEP: Cell<Deep> = Cell::new(Deep(0, ptr::null_mut()));
     }
-    POSTPONED.with(work)
+    DEEP.with(work)
 }
 
-/// Drops an output, and then those that hang on it, one after the other. `work` does not panic.
-fn one_by_one(work: impl FnOnce()) {
-    let mut all = Postponed::new();
-    let first = with_postponed(|postponed| {
-        let first = postponed.get().is_null();
-        if first {
-            postponed.set(&raw mut all);
+impl Last {
+    /// Runs the destructors; at the greatest depth, after those that are under way.
+    fn run(self) {
+        let Deep(depth, list) = with_deep(Cell::get);
+        // SAFETY: it points to `all` below, further down on this thread, and nobody keeps a reference.
+        if let Some(all) = unsafe { list.as_mut() } {
+            return all.push(self);
         }
-        first
-    });
-    work();
-    if first {
-        let next = || {
-            // SAFETY: it points to `all`, which nobody else uses meanwhile.
-            with_postponed(|postponed| unsafe { (*postponed.get()).pop() })
-        };
-        while let Some(task) = next() {
-            discard(task);
+        if depth + 1 < DEPTH {
+            with_deep(|deep| deep.set(Deep(depth + 1, list)));
+            self.run_here();
+        } else {
+            let mut all = vec![self];
+            let list = &raw mut all;
+            with_deep(|deep| deep.set(Deep(DEPTH, list)));
+            // SAFETY: as above.
+            while let Some(last) = unsafe { (*list).pop() } {
+                last.run_here();
+            }
         }
-        with_postponed(|postponed| postponed.set(ptr::null_mut()));
+        with_deep(|deep| deep.set(Deep(depth, list)));
     }
-}
 
-/// Drops the output of a task that is done, for its handle, which is gone.
-fn discard(task: NonNull<Header>) {
-    // SAFETY: the handle's reference keeps it alive; the task is done, and only the handle takes.
-    unsafe { (task.as_ref().code.take)(task.as_ptr().cast(), ptr::null_mut()) };
-    release(task);
-}
-
-/// The same, after the output that is being dropped, if one is.
-fn discard_later(task: NonNull<Header>) {
-    with_postponed(|postponed| {
-        // SAFETY: `one_by_one` takes it back before the list ends.
-        match unsafe { postponed.get().as_mut() } {
-            Some(all) => all.push(task),
-            None => discard(task),
+    /// Does not panic.
+    fn run_here(self) {
+        match self {
+            Self::Discard(task) => {
+                // SAFETY: the reference keeps it alive; the task is done, and without its handle nobody else takes.
+                unsafe { (task.as_ref().code.take)(task.as_ptr().cast(), ptr::null_mut()) };
+                release(task);
+            }
+            Self::Cancel(task) => {
+                task.start();
+                // SAFETY: it came out of a queue, so nobody else may poll or cancel it.
+                unsafe { (task.header().code.cancel)(task.cell()) };
+                task.end();
+            }
         }
-    });
+    }
 }
 
 // %% [markdown]
@@ -1060,10 +1274,7 @@ impl<F: Future> TaskCell<F> {
                 // SAFETY: as above. A null pointer asks to drop the output.
                 match unsafe { to.cast::<Option<Result<F::Output, JoinError>>>().as_mut() } {
                     Some(to) => *to = Some(output),
-                    None if std::mem::needs_drop::<F::Output>() || output.is_err() => one_by_one(|| {
-                        shielded(|| drop(output));
-                    }),
-                    None => {}
+                    None => _ = shielded(|| drop(output)),
                 }
             }
         });
@@ -1133,7 +1344,10 @@ impl Header {
         while state & (AWAITED | DONE) == AWAITED {
             let taken = state & !AWAITED;
             match self.state.compare_exchange_weak(state, taken, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => state = taken,
+                Ok(_) => {
+                    Step::TakesBack.note(state, taken);
+                    state = taken;
+                }
                 Err(now) => state = now,
             }
         }
@@ -1143,10 +1357,13 @@ impl Header {
         let waker = waker.clone();
         // SAFETY: it is not awaited, so nobody else reads or writes.
         let_go(self.joiner.with_mut(|joiner| unsafe { (*joiner).replace(waker) }));
-        let waits = self.state.fetch_or(AWAITED, Ordering::AcqRel) & DONE == 0;
+        let before = self.state.fetch_or(AWAITED, Ordering::AcqRel);
+        Step::Leaves.note(before, before | AWAITED);
+        let waits = before & DONE == 0;
         if !waits {
             // It was too late, and nobody else uses the waker.
-            self.state.fetch_and(!AWAITED, Ordering::Relaxed);
+            let before = self.state.fetch_and(!AWAITED, Ordering::Relaxed);
+            Step::TooLate.note(before, before & !AWAITED);
         }
         waits
     }
@@ -1171,14 +1388,17 @@ impl<T> Drop for JoinHandle<T> {
         while state & (DONE | AWAITED) != DONE {
             let left = state & if state & DONE == 0 { !(JOINED | AWAITED) } else { !JOINED };
             match header.state.compare_exchange_weak(state, left, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
+                Ok(_) => {
+                    Step::Dropped.note(state, left);
+                    break;
+                }
                 Err(now) => state = now,
             }
         }
         if state & (DONE | AWAITED) != DONE | AWAITED {
             header.drop_joiner();
         }
-        if state & DONE == 0 { release(self.task) } else { discard_later(self.task) }
+        if state & DONE == 0 { release(self.task) } else { Last::Discard(self.task).run() }
     }
 }
 
@@ -1193,7 +1413,7 @@ impl Task {
             state: AtomicUsize::new(SCHEDULED | JOINED | (2 * REFERENCE)),
             code: const { &TaskCell::<F>::CODE },
             home: Arc::clone(home),
-            note: Shared::new(None),
+            neighbours: Shared::new([None; 2]),
             joiner: Shared::new(None),
         };
         let cell = Box::new(TaskCell { header, stage: Shared::new(Stage::Future(future)) });
@@ -1213,18 +1433,70 @@ impl Task {
 // task that never sleeps never gets there, which is why spawning costs no lock.
 
 // %%
+const BEFORE: usize = 0;
+const AFTER: usize = 1;
+
+impl Home {
+    /// Notes a task that will sleep.
+    fn note(&self, task: Task) {
+        let mut first = self.asleep.lock().unwrap();
+        task.put_beside(BEFORE, None);
+        task.put_beside(AFTER, *first);
+        first.into_iter().for_each(|next| next.put_beside(BEFORE, Some(task)));
+        *first = Some(task);
+    }
+
+    /// Forgets a task that has ended.
+    fn forget(&self, task: Task) {
+        let mut first = self.asleep.lock().unwrap();
+        let [before, after] = [BEFORE, AFTER].map(|side| task.beside(side));
+        match before {
+            Some(before) => before.put_beside(AFTER, after),
+            None => *first = after,
+        }
+        after.into_iter().for_each(|after| after.put_beside(BEFORE, before));
+    }
+
+    /// Claims all that sleep.
+    fn claim_all(&self) -> Vec<Task> {
+        let first = self.asleep.lock().unwrap();
+        std::iter::successors(*first, |task| task.beside(AFTER)).filter(Task::claim).collect()
+    }
+}
+
+/// Neighbours, for whoever has the lock of the home.
+impl Task {
+    fn beside(&self, side: usize) -> Option<Task> {
+        self.header().neighbours.with(|both| {
+            // SAFETY: neighbours are read and written under the lock of the home.
+            unsafe { (*both)[side] }
+        })
+    }
+
+    fn put_beside(&self, side: usize, task: Option<Task>) {
+        // SAFETY: as above.
+        self.header().neighbours.with_mut(|both| unsafe { (*both)[side] = task });
+    }
+}
+
+// %% [markdown]
+// What is noted before a sleep is forgotten at the end.
+
+// %%
 impl Task {
     /// After a poll that was not the last.
     fn rest(self) {
         let header = self.header();
-        if header.state.load(Ordering::Relaxed) & SCHEDULED == 0 {
-            header.note.with_mut(|note| {
-                // SAFETY: whoever runs the task may touch its note.
-                unsafe { &mut *note }.get_or_insert_with(|| header.home.asleep.lock().unwrap().insert(self));
-            });
+        let state = header.state.load(Ordering::Relaxed);
+        if state & SCHEDULED == 0 {
+            let new = state & NOTED ^ NOTED;
+            if new != 0 {
+                header.home.note(self);
+            }
             // From here on it may be woken, polled and freed by others. (What was written before a wake that came
             // already is seen by `poll`.)
-            let before = header.state.fetch_and(!RUNNING, Ordering::Release);
+            let before = header.state.fetch_xor(RUNNING | new, Ordering::Release);
+            Step::Rests.note(before, before ^ RUNNING);
             if before & SCHEDULED == 0 {
                 return;
             }
@@ -1235,30 +1507,32 @@ impl Task {
     /// After the last poll, with the output in its place.
     fn end(self) {
         let header = self.header();
-        // SAFETY: whoever runs the task may touch its note.
-        if let Some(note) = header.note.with_mut(|note| unsafe { (*note).take() }) {
-            header.home.asleep.lock().unwrap().remove(note);
-        }
         let mut state = header.state.load(Ordering::Relaxed);
+        if state & NOTED != 0 {
+            header.home.forget(self);
+        }
         // Mostly there is a handle which nobody awaits yet, and a single operation does.
         while state & (JOINED | AWAITED) == JOINED {
             let done = (state ^ RUNNING | DONE) - REFERENCE;
             match header.state.compare_exchange_weak(state, done, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => return,
+                Ok(_) => return Step::Ends.note(state, done),
                 Err(now) => state = now,
             }
         }
         let before = header.state.fetch_xor(RUNNING | DONE, Ordering::AcqRel);
+        Step::Ends.note(before, before ^ (RUNNING | DONE));
         if before & JOINED == 0 {
-            // SAFETY: the task is done, and without a handle nobody else takes.
-            unsafe { (header.code.take)(self.cell(), ptr::null_mut()) };
-        } else if before & AWAITED != 0 {
+            return Last::Discard(self.0).run();
+        }
+        if before & AWAITED != 0 {
             header.joiner.with(|joiner| {
                 // SAFETY: the handle writes no more once the task is done.
                 let joiner = unsafe { &*joiner }.as_ref();
                 shielded(|| joiner.into_iter().for_each(Waker::wake_by_ref));
             });
-            if header.state.fetch_and(!AWAITED, Ordering::AcqRel) & JOINED == 0 {
+            let before = header.state.fetch_and(!AWAITED, Ordering::AcqRel);
+            Step::Told.note(before, before & !AWAITED);
+            if before & JOINED == 0 {
                 header.drop_joiner();
             }
         }
@@ -1275,7 +1549,9 @@ impl Task {
     fn start(&self) {
         let state = &self.header().state;
         let running = state.load(Ordering::Relaxed) & RUNNING;
-        state.fetch_xor(SCHEDULED | (running ^ RUNNING), Ordering::AcqRel);
+        let change = SCHEDULED | (running ^ RUNNING);
+        let before = state.fetch_xor(change, Ordering::AcqRel);
+        Step::Starts.note(before, before ^ change);
     }
 
     /// Polls it.
@@ -1293,10 +1569,7 @@ impl Task {
 
     /// Ends it without an output.
     fn cancel(self) {
-        self.start();
-        // SAFETY: as for `run`.
-        unsafe { (self.header().code.cancel)(self.cell()) };
-        self.end();
+        Last::Cancel(self).run();
     }
 }
 
@@ -1304,14 +1577,15 @@ impl Task {
 // ## Looking for work
 //
 // Not more than half of the workers look around at once. Each looks at the injector and at everybody's deque, several
-// times, because work may come before a thread could be put to sleep and woken for it.
+// times, because work may come before a thread could be put to sleep and woken for it. A caller of `block_on` only waits
+// for what it has spawned to come back, or for its wake: for as long, but nobody may count on it.
 
 // %%
-impl Core {
+impl Place<'_> {
     /// Looks for a task elsewhere until `stop` is true or it has looked often enough. `called`: as a helper, already
     /// counted.
     fn look_around(&self, called: bool, stop: impl Fn() -> bool) -> Option<Task> {
-        let pool = &self.home.pool;
+        let pool = &*self.home.get().pool;
         if !called {
             if pool.idle.is_crowded() {
                 return None;
@@ -1321,18 +1595,38 @@ impl Core {
             // Perhaps somebody does not get on whose timers are due.
             pool.workers.iter().for_each(|worker| worker.timers.fire());
         }
-        let mut found = None;
-        for _ in 0..pool.settings.searches.max(1) {
-            found = self.deque.pop().or_else(|| self.steal());
-            if found.is_some() || stop() {
-                break;
-            }
-            std::hint::spin_loop();
-        }
+        let found = self.look(stop, |core| core.pop().or_else(|| core.steal()));
         if pool.idle.found() {
             pool.call_for_waiting();
         }
         found
+    }
+
+    /// As a caller: waits for its own tasks, or until there are others, which are not for it.
+    fn linger(&self, stop: impl Fn() -> bool) -> Option<Task> {
+        let pool = &*self.home.get().pool;
+        if pool.idle.is_crowded() {
+            return None;
+        }
+        self.look(|| stop() || !pool.injector.is_empty(), Core::pop)
+    }
+
+    /// Calls `find` until it has found something, `stop` is true, or it was called often enough.
+    fn look(&self, stop: impl Fn() -> bool, find: impl Fn(&Core) -> Option<Task>) -> Option<Task> {
+        for search in 1..=self.home.get().pool.settings.searches.max(1) {
+            let core = self.core()?;
+            if let Some(task) = find(core) {
+                return Some(task);
+            }
+            if stop() {
+                break;
+            }
+            if search % TIMERS_IN_SEARCH == 0 {
+                core.timers().fire();
+            }
+            std::hint::spin_loop();
+        }
+        None
     }
 }
 
@@ -1379,18 +1673,44 @@ impl Core {
 //
 // It sleeps until it is called, or until the first timer of its worker expires. In the second case somebody else may
 // have its core, who will see to the timers.
+//
+// A task may call `block_on`, and wait. To run other tasks on top of it meanwhile would use up the stack, and let it
+// wait for them when it need not. So it gives the core up, and the worker's place with it, and its thread is *away*. If
+// the worker is called meanwhile, another thread is sent for, from those for calls that block, and stays. The one
+// that was away ends with its poll, unless nobody was needed: then it is the worker's own again.
 
 // %%
-impl Pool {
-    /// What the thread of this worker does.
-    fn work(&self, worker: usize) {
-        while let Some(called) = self.wait(worker) {
-            let core = self.workers[worker].take(OWN).expect("nobody else uses this core");
-            Place::new(&core.home, Some(&core)).enter(|| self.run_all(&core, called));
-            self.end_turn(core);
+impl Home {
+    /// Makes the calling thread the worker's own, unless it has one.
+    fn is_to_come_back(&self) -> bool {
+        let mut own = self.pool.workers[self.worker].own.lock().unwrap();
+        let comes = !matches!(*own, Own::Known(_));
+        if comes {
+            *own = Own::Known(current());
         }
+        comes
     }
 
+    /// What a worker's own thread does until the end, or until it has been away and another one has come.
+    fn work(home: &Arc<Self>) {
+        let pool = &*home.pool;
+        pool.working.fetch_add(1, Ordering::Relaxed);
+        while let Some(called) = pool.wait(home.worker) {
+            let place = Place::new(home, true);
+            place.sit(pool.workers[home.worker].take(OWN, false).expect("nobody else uses this core"));
+            let kept = place.enter(|| {
+                pool.run_all(&place, called);
+                place.core().is_some()
+            });
+            if !kept && !home.is_to_come_back() {
+                break;
+            }
+        }
+        pool.working.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl Pool {
     /// Sleeps until there is something to do; whether the thread was called for it. `None` when the runtime is closed.
     fn wait(&self, number: usize) -> Option<bool> {
         let worker = &self.workers[number];
@@ -1413,18 +1733,14 @@ impl Pool {
         }
     }
 
-    /// Runs tasks until there are none or a caller wants the core. `called`: as a helper, who is counted as looking
-    /// around.
-    fn run_all(&self, core: &Core, mut called: bool) {
+    /// Runs tasks until there are none, or the core is gone. `called`: as a helper, who is counted as looking around.
+    fn run_all(&self, place: &Place<'_>, mut called: bool) {
         let closed = || self.closed.load(Ordering::Relaxed);
         while called || !closed() {
-            let task = if called { None } else { core.next() };
-            let Some(task) = task.or_else(|| core.look_around(called, closed)) else { return };
+            let task = if called { None } else { place.next() };
+            let Some(task) = task.or_else(|| place.look_around(called, closed)) else { return };
             called = false;
             task.run();
-            if self.is_wanted(core) {
-                return;
-            }
         }
     }
 }
@@ -1462,12 +1778,12 @@ impl Pool {
 
     /// Helps those who have not polled since the last time. Whether anybody has a core.
     fn look_after_all(&self) -> bool {
-        let (mut busy, mut stuck, mut due) = (false, vec![], false);
+        let (mut busy, mut stuck, mut due) = (false, 0, false);
         for (number, worker) in self.workers.iter().enumerate() {
             for (index, seat) in worker.seats.iter().enumerate() {
                 let polls = seat.open.polls.load(Ordering::Relaxed);
                 let same = seat.open.watched.swap(polls, Ordering::Relaxed) == polls;
-                let mut held = seat.held.lock().unwrap();
+                let held = seat.held.lock().unwrap();
                 if held.core.is_some() {
                     continue;
                 }
@@ -1475,24 +1791,18 @@ impl Pool {
                 if !same {
                     continue;
                 }
-                let relieves = index == CALLER && !std::mem::replace(&mut held.relieved, index == CALLER);
                 drop(held);
                 seat.open.take_next().into_iter().for_each(|task| self.injector.push(task));
-                stuck.extend((index == OWN).then_some(worker));
+                stuck += usize::from(index == OWN);
                 due |= worker.timers.first().is_some_and(|first| first <= Instant::now());
-                if relieves {
-                    self.idle.search();
-                    self.call(Some(number));
+                if index == CALLER {
+                    self.relieve(number);
                 }
             }
         }
-        self.idle.permit(self.settings.awake.saturating_add(stuck.len()));
+        self.idle.permit(self.settings.awake.saturating_add(stuck));
         if busy && (due || self.has_waiting()) {
-            match self.idle.offer() {
-                // Perhaps one of them is a call of `block_on` within a task, which can help itself.
-                None => stuck.into_iter().for_each(Remote::unpark),
-                named => self.call(named),
-            }
+            self.call(self.idle.offer());
         }
         busy
     }
@@ -1510,7 +1820,7 @@ impl Pool {
 pub struct Sleep {
     deadline: Instant,
     /// Whose timers know it, since it was first polled, and its number there.
-    known: Option<(Arc<Home>, usize)>,
+    known: Option<(Arc<Home>, u64)>,
 }
 
 /// Ready when so much time has passed from now on, or a hundred years, and never before: not every clock counts to more.
@@ -1540,7 +1850,7 @@ impl Future for Sleep {
             if let Some((_, added)) = worker.timers.set(self.deadline, Some(*number), context.waker()) {
                 if added {
                     // It fired since we read the clock, perhaps for another task.
-                    worker.unpark();
+                    home.pool.unpark(home.worker);
                 }
                 return Poll::Pending;
             }
@@ -1549,13 +1859,13 @@ impl Future for Sleep {
         // If there was a runtime that knew it, it is gone.
         self.known = Place::here(|place| {
             let place = place.expect("a sleep needs a runtime");
-            let worker = &place.home.pool.workers[place.home.worker];
-            let set = worker.timers.set(deadline, None, context.waker());
+            let home = place.home.get();
+            let set = home.pool.workers[home.worker].timers.set(deadline, None, context.waker());
             let (number, _) = set.expect("a sleep needs a runtime that is not shut down");
-            if place.core.is_none() {
-                worker.unpark();
+            if place.core().is_none() {
+                home.pool.unpark(home.worker);
             }
-            Some((Arc::clone(place.home), number))
+            Some((Arc::clone(home), number))
         });
         Poll::Pending
     }
@@ -1651,7 +1961,7 @@ impl Blocking<Task> {
         } else if state.threads < MOST_BLOCKING {
             (state.threads, state.looking) = (state.threads + 1, state.looking + 1);
             let home = Arc::clone(home);
-            let work = move || Place::new(&home, None).enter(|| Self::work(&home));
+            let work = move || Place::new(&home, false).enter(|| Self::work(&home));
             if std::thread::Builder::new().spawn(work).is_err() {
                 // The system has no thread: one that is busy will come to it.
                 (state.threads, state.looking) = (state.threads - 1, state.looking - 1);
@@ -1690,6 +2000,8 @@ impl Blocking<Task> {
                 continue;
             }
             (state.looking, state.idle) = (state.looking - 1, state.idle + 1);
+            // Of a burst nothing is kept.
+            state.queue.shrink_to(MOST_BLOCKING);
             let waits = |state: &mut BlockingState<Task>| state.called == 0 && !state.closed;
             state = this.arrived.wait_timeout_while(state, KEEP, waits).unwrap().0;
             if state.called == 0 {
@@ -1739,10 +2051,13 @@ pub struct Runtime {
 impl Runtime {
     fn start(&mut self) -> std::io::Result<()> {
         for worker in 0..self.pool.workers.len() {
-            let pool = Arc::clone(&self.pool);
-            let (handle, thread) = start(move || pool.work(worker))?;
-            self.parts.threads.push(handle);
-            self.pool.workers[worker].thread.get_or_init(|| thread);
+            let home = Arc::clone(&self.parts.homes[worker]);
+            let work = move || {
+                if home.is_to_come_back() {
+                    Home::work(&home);
+                }
+            };
+            self.parts.threads.push(start(work)?.0);
         }
         // Under loom time stands still, and tests watch by themselves.
         if !cfg!(under_loom) {
@@ -1793,7 +2108,7 @@ impl Runtime {
         let worker = |[own, caller]: &[Deque<Task>; 2]| Remote {
             seats: [seat(own), seat(caller)],
             called: AtomicBool::new(false),
-            thread: OnceLock::new(),
+            own: Mutex::new(Own::Coming),
             timers: Timers::default(),
         };
         let pool = Arc::new(Pool {
@@ -1801,22 +2116,22 @@ impl Runtime {
             injector: Injector::new(),
             workers: deques.iter().map(worker).collect(),
             idle,
-            callers: Mutex::default(),
-            wanted: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            working: Default::default(),
             blocking: Blocking::default(),
             watch: OnceLock::new(),
             left: Default::default(),
+            #[cfg(under_loom)]
+            substitutes: Default::default(),
         });
-        let home =
-            |worker| Arc::new(Home { pool: Arc::clone(&pool), worker, asleep: Mutex::new(Slab::new()) });
+        let home = |worker| Arc::new(Home { pool: Arc::clone(&pool), worker, asleep: Mutex::new(None) });
         let mut homes: Vec<_> = (0..settings.workers).map(home).collect();
         for (deques, home) in deques.into_iter().zip(&homes) {
             for (seat, deque) in deques.into_iter().enumerate() {
                 let place = &pool.workers[home.worker].seats[seat];
                 let (home, open) = (Arc::clone(home), Arc::clone(&place.open));
-                let core =
-                    Core { home, seat, deque, open, streak: Cell::new(0), turn: Cell::new(Turn::Next) };
+                let (streak, turn, relieved) = (Cell::new(0), Cell::new(Turn::Next), Cell::new(false));
+                let core = Core { home, seat, deque, open, streak, turn, relieved };
                 place.held.lock().unwrap().core = Some(Box::new(core));
             }
         }
@@ -1848,7 +2163,11 @@ fn spawn_at<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> JoinHandle<T> {
     let (task, handle) = Task::new(home, future);
-    task.schedule(Turn::Last);
+    if home.pool.closed.load(Ordering::Relaxed) {
+        task.cancel()
+    } else {
+        task.schedule(Turn::Last)
+    }
     handle
 }
 
@@ -1866,7 +2185,7 @@ fn spawn_blocking_at<T: Send + 'static>(
 
 /// Calls `work` with the home of the thread's place.
 fn at_home<R>(work: impl FnOnce(&Arc<Home>) -> R) -> R {
-    Place::here(|place| work(place.expect("this thread belongs to no runtime").home))
+    Place::here(|place| work(place.expect("this thread belongs to no runtime").home.get()))
 }
 
 /// Starts a task on the runtime of the calling task.
@@ -1886,11 +2205,53 @@ pub fn spawn_blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stat
 }
 
 // %% [markdown]
+// A thread that is sent for in the place of one that is away makes a call that blocks: the call is the worker's own thread
+// until it goes away in turn.
+
+// %%
+/// A thread that is sent for.
+struct Substitute(Option<Arc<Home>>);
+
+impl Substitute {
+    /// The worker's own thread is away until it comes back, or another one is needed.
+    fn may_be_needed(home: &Arc<Home>) -> Own {
+        let own = Arc::clone(home);
+        Own::Away(Box::new(|| Self::send_for(own)))
+    }
+
+    fn send_for(home: Arc<Home>) {
+        let substitute = Self(Some(Arc::clone(&home)));
+        #[cfg(not(under_loom))]
+        drop(spawn_blocking_at(&home, move || substitute.work()));
+        #[cfg(under_loom)]
+        home.pool.substitutes.lock().unwrap().push(start(move || substitute.work()).unwrap().0);
+    }
+
+    fn work(mut self) {
+        let home = self.0.take().expect("it works once");
+        if home.is_to_come_back() {
+            Home::work(&home);
+        }
+    }
+}
+
+impl Drop for Substitute {
+    /// There is no thread for it: whoever needs one next tries again.
+    fn drop(&mut self) {
+        if let Some(home) = self.0.take() {
+            let mut own = home.pool.workers[home.worker].own.lock().unwrap();
+            if let Own::Coming = *own {
+                *own = Self::may_be_needed(&home);
+            }
+        }
+    }
+}
+
+// %% [markdown]
 // ## `block_on`
 //
-// The calling thread takes the place of a worker if one is free, polls its future, and runs tasks for as long as there
-// are any. Before it goes to sleep, it gives the place back. Without one, it asks for one before it goes to sleep:
-// otherwise a worker that never rests would wake it for each task that it awaits.
+// The calling thread takes the place of a worker if one is free, polls its future, and runs its tasks for as long as there
+// are any. Before it goes to sleep, it gives the place back.
 
 // %%
 impl Wake for Root {
@@ -1905,160 +2266,112 @@ impl Wake for Root {
     }
 }
 
-impl Pool {
-    /// Waits until the future is woken or a worker hands its core over; the core, if it does.
-    fn wait_for_core(&self, root: &std::sync::Arc<Root>) -> Option<Box<Core>> {
-        {
-            let mut callers = self.callers.lock().unwrap();
-            callers.push_back(std::sync::Arc::clone(root));
-            self.wanted.store(callers.len(), Ordering::Relaxed);
-        }
-        root.wait();
-        let mut callers = self.callers.lock().unwrap();
-        callers.retain(|caller| !std::sync::Arc::ptr_eq(caller, root));
-        self.wanted.store(callers.len(), Ordering::Relaxed);
-        drop(callers);
-        // From here on nobody hands it anything.
-        root.given.lock().unwrap().take()
-    }
-
-    /// Whether a caller waits for a core, and this one has tasks left for it.
-    fn is_wanted(&self, core: &Core) -> bool {
-        self.wanted.load(Ordering::Relaxed) > 0 && !(core.next_is_empty() && core.deque.is_empty())
-    }
-
-    /// Lets the caller that has waited longest have this worker's place. `None` if nobody waits any more, or a caller
-    /// that was relieved still has the core for it.
-    fn hand_over(&self, worker: usize) -> Option<()> {
-        let mut callers = self.callers.lock().unwrap();
-        let root = callers.front().map(std::sync::Arc::clone)?;
-        let core = self.workers[worker].take(CALLER)?;
-        callers.pop_front();
-        self.wanted.store(callers.len(), Ordering::Relaxed);
-        *root.given.lock().unwrap() = Some(core);
-        root.thread.unpark();
-        Some(())
-    }
-
-    /// Lets a caller that waits have the worker's place, or gives it up.
-    fn end_turn(&self, core: Box<Core>) {
-        let worker = core.home.worker;
-        let wanted = self.is_wanted(&core);
-        self.put_back(core);
-        if wanted && self.hand_over(worker).is_some() {
-            return;
-        }
-        self.leave_place(worker);
-    }
-}
-
 // %% [markdown]
 // While it has a core, the caller does what a worker does, except that its own future comes first whenever it was
 // woken.
 
 // %%
-/// A core on loan; given back also when the root panics.
-struct Loan<'a>(&'a Pool, Option<Box<Core>>);
-
-impl Drop for Loan<'_> {
-    fn drop(&mut self) {
-        self.1.take().into_iter().for_each(|core| self.0.leave_core(core));
-    }
-}
-
 impl Root {
-    /// Waits until the future is woken or the root was given a core.
-    fn wait(&self) {
-        while !self.woken.load(Ordering::Relaxed) && self.given.lock().unwrap().is_none() {
-            park();
+    /// Waits until the future is woken. After a core was given up within a task, that worker's timers have to be seen to
+    /// while no thread has come for it: there may be none.
+    fn wait(&self, left: Option<&Home>) {
+        while !self.woken.load(Ordering::Relaxed) {
+            let Some(home) = left else { return park() };
+            let remote = &home.pool.workers[home.worker];
+            if matches!(*remote.own.lock().unwrap(), Own::Coming) {
+                remote.timers.fire();
+                park_timeout(WATCH);
+            } else {
+                park();
+            }
         }
     }
 
-    /// Polls the future when it was woken, and runs tasks of this core; nothing when there are none and the
-    /// future waits.
+    /// Polls the future if it was woken.
+    fn poll<F: Future>(&self, future: Pin<&mut F>, waker: &Waker, place: &Place<'_>) -> Poll<F::Output> {
+        if !self.woken.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        self.woken.swap(false, Ordering::Acquire);
+        place.core().into_iter().for_each(|core| _ = core.count_poll());
+        future.poll(&mut Context::from_waker(waker))
+    }
+
+    /// The same, and runs tasks of the core until there are none and the future waits.
     fn attend<F: Future>(
         &self,
         mut future: Pin<&mut F>,
         waker: &Waker,
-        core: Option<&Core>,
-    ) -> Option<F::Output> {
+        place: &Place<'_>,
+    ) -> Poll<F::Output> {
         let woken = || self.woken.load(Ordering::Relaxed);
         loop {
-            if woken() {
-                self.woken.swap(false, Ordering::Acquire);
-                core.into_iter().for_each(|core| {
-                    core.count_poll();
-                });
-                if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
-                    return Some(output);
-                }
+            let polled = self.poll(future.as_mut(), waker, place);
+            if polled.is_ready() || place.core().is_none() {
+                return polled;
             }
-            match core?.next().or_else(|| core?.look_around(false, woken)) {
+            match place.next().or_else(|| place.linger(woken)) {
                 Some(task) => task.run(),
                 None if woken() => {}
-                None => return None,
+                None => return Poll::Pending,
             }
         }
     }
 }
 
 // %% [markdown]
-// So `block_on` is a loop around that: with a place that is free, with one that was handed over, or with none. Within a
-// task of the same runtime the thread has a core, and does not give it away: whoever watches wakes it if there is a task
-// for it.
+// So `block_on` is a loop around that. Within a task of the same runtime, the thread's core is lent to it for the first
+// poll, and given up if that was not the last. Whatever becomes of the future, it is dropped here, where its destructor
+// finds the runtime.
 
 // %%
-impl Root {
-    /// The same within a task, with the core that it runs on.
-    fn attend_within<F: Future>(&self, mut future: Pin<&mut F>, waker: &Waker, core: &Core) -> F::Output {
-        Place::new(&core.home, Some(core)).enter(|| {
-            loop {
-                if let Some(output) = self.attend(future.as_mut(), waker, Some(core)) {
-                    return output;
-                }
-                match core.timers().first().map(|first| first.saturating_duration_since(Instant::now())) {
-                    None => park(),
-                    Some(left) => park_timeout(left),
-                }
-            }
-        })
+/// Gives back the core that was lent for a poll, if it is still there.
+struct Lent<'a, 'b>(Option<&'b Place<'static>>, &'b Place<'a>);
+
+impl Drop for Lent<'_, '_> {
+    fn drop(&mut self) {
+        if let Some(outer) = self.0 {
+            outer.core.set(self.1.core.take());
+        }
     }
 }
 
-// %% [markdown]
-// And outside of any task:
-
-// %%
 impl Runtime {
-    /// Runs a future on the calling thread, and tasks meanwhile, until the future is ready. Within a task of this
-    /// runtime, the tasks that it runs meanwhile are on top of that one: they must not wait for it.
+    /// Runs a future on the calling thread, and what it spawns meanwhile, until the future is ready. Within a task of
+    /// this runtime it runs that future alone, and another thread takes the worker's place if the future waits.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let pool = &*self.pool;
-        let root = Root { woken: AtomicBool::new(true), given: Mutex::new(None), thread: current() };
-        let root = std::sync::Arc::new(root);
+        let root = std::sync::Arc::new(Root { woken: AtomicBool::new(true), thread: current() });
         let waker = Waker::from(std::sync::Arc::clone(&root));
-        let mut future = pin!(future);
-        if let Some(core) = Place::within(pool, |place| place.core.map(NonNull::from)) {
-            // SAFETY: whoever has it, further down on this thread, keeps it until this is over.
-            return root.attend_within(future, &waker, unsafe { core.as_ref() });
-        }
-        let (takes_core, mut given) = (pool.settings.takes_core, None);
-        loop {
-            let loan = Loan(pool, given.take().or_else(|| if takes_core { pool.take_place() } else { None }));
-            let core = loan.1.as_deref();
-            let home = core.map_or(self.outside(), |core| &core.home);
-            let attended = Place::new(home, core).enter(|| root.attend(future.as_mut(), &waker, core));
-            if let Some(output) = attended {
-                return output;
+        let outer = Place::within(pool, true);
+        let place = Place::new(outer.map_or(self.outside(), |outer| outer.home.get()), true);
+        place.enter(|| {
+            let _lent = Lent(outer, &place);
+            place.core.set(outer.and_then(|outer| outer.core.take()));
+            let mut future = pin!(future);
+            loop {
+                if outer.is_none()
+                    && pool.settings.takes_core
+                    && let Some(core) = pool.take_place()
+                {
+                    place.home.set(&self.parts.homes[core.home.worker]);
+                    place.sit(core);
+                }
+                let polled = match outer {
+                    None => root.attend(future.as_mut(), &waker, &place),
+                    Some(_) => root.poll(future.as_mut(), &waker, &place),
+                };
+                if let Poll::Ready(output) = polled {
+                    return output;
+                }
+                if place.core().is_some_and(|core| core.seat == OWN) {
+                    let home = place.home.get();
+                    *pool.workers[home.worker].own.lock().unwrap() = Substitute::may_be_needed(home);
+                }
+                place.leave();
+                root.wait(outer.map(|outer| &**outer.home.get()));
             }
-            let had_none = loan.1.is_none();
-            drop(loan);
-            if takes_core && had_none {
-                given = pool.wait_for_core(&root);
-            } else {
-                root.wait();
-            }
-        }
+        })
     }
 
     /// Starts a task; dropping the handle lets it run on.
@@ -2094,7 +2407,7 @@ impl Runtime {
 impl Drop for Runtime {
     fn drop(&mut self) {
         let parts = std::mem::take(&mut self.parts);
-        let inside = Place::within(&self.pool, |_| Some(())).is_some();
+        let inside = Place::within(&self.pool, false).is_some();
         let mine = if inside {
             *self.pool.left.lock().unwrap() = Some(parts);
             None
@@ -2102,7 +2415,7 @@ impl Drop for Runtime {
             Some(parts)
         };
         self.pool.closed.store(true, Ordering::Relaxed);
-        self.pool.workers.iter().for_each(Remote::unpark);
+        (0..self.pool.workers.len()).for_each(|worker| self.pool.unpark(worker));
         self.pool.watch.get().into_iter().for_each(Thread::unpark);
         if let Some(parts) = mine {
             self.watch.take().into_iter().for_each(|watch| {
@@ -2118,32 +2431,48 @@ impl Drop for Runtime {
 
 // %%
 impl Parts {
-    /// Ends the threads and all tasks.
+    /// Ends the threads and all tasks. What destructors spawn meanwhile is cancelled, too, as part of this runtime.
     fn end(mut self, pool: &Pool) {
+        let threads = std::mem::take(&mut self.threads);
+        let outside = self.homes.last().expect("a runtime has homes");
+        Place::new(outside, false).enter(|| self.end_all(threads, pool));
+        for remote in &pool.workers {
+            // A core and a thread that is away know their pool, which would keep both for ever.
+            *remote.own.lock().unwrap() = Own::Coming;
+            remote.seats.iter().for_each(|seat| drop(seat.held.lock().unwrap().core.take()));
+        }
+    }
+
+    fn end_all(&self, threads: Vec<Handle<()>>, pool: &Pool) {
         let mut patience = 0..100;
-        while !self.threads.iter().all(is_finished) {
+        let works = || !cfg!(under_loom) && pool.working.load(Ordering::Acquire) > 0;
+        while works() || !threads.iter().all(is_finished) {
             if patience.next().is_some() {
                 yield_now();
             } else {
                 self.cancel_tasks(pool);
+                // For roots within tasks, whose worker's thread is gone.
+                pool.workers.iter().for_each(|worker| worker.timers.fire());
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        for thread in self.threads.drain(..) {
+        for thread in threads {
             thread.join().expect("workers catch the panics of their tasks");
+        }
+        #[cfg(under_loom)]
+        while let Some(thread) = { pool.substitutes.lock().unwrap().pop() } {
+            thread.join().unwrap();
         }
         pool.workers.iter().for_each(|worker| worker.timers.close());
         pool.blocking.close().into_iter().for_each(Task::cancel);
         loop {
             self.cancel_tasks(pool);
-            let none_asleep = || self.homes.iter().all(|home| home.asleep.lock().unwrap().is_empty());
+            let none_asleep = || self.homes.iter().all(|home| home.asleep.lock().unwrap().is_none());
             if pool.blocking.wait() && !pool.has_waiting() && none_asleep() {
                 break;
             }
             yield_now();
         }
-        // A core knows its pool, which would keep both for ever.
-        pool.seats().for_each(|seat| drop(seat.held.lock().unwrap().core.take()));
     }
 
     /// Ends all tasks that nobody polls.
@@ -2153,11 +2482,7 @@ impl Parts {
         }
         for home in &self.homes {
             // Those that were claimed are freed by nobody else, and before that they are noted here.
-            let claimed: Vec<Task> = {
-                let asleep = home.asleep.lock().unwrap();
-                asleep.iter().map(|(_, task)| *task).filter(Task::claim).collect()
-            };
-            claimed.into_iter().for_each(Task::cancel);
+            home.claim_all().into_iter().for_each(Task::cancel);
         }
     }
 }
@@ -2190,9 +2515,46 @@ impl Pool {
 }
 
 // %% [markdown]
-// That is all of it. What is promised is tested next to the crate: a million wakes and none lost, panics that reach
-// their handles, a shutdown that drops every task once whatever state it is in, and the protocols under loom, in every
-// order.
+// That is all of it.
+//
+// ## What is promised
+//
+// A destructor of a value of yours may do what your other code may, in whichever moment it runs; no number of them uses up
+// the stack; whoever waits is served by somebody who does not wait for it; a thing belongs to one runtime, wherever it
+// goes; threads and memory go with what needs them. Type by type, and the test of each promise:
+//
+// | of | promise | test |
+// |---|---|---|
+// | `Runtime::block_on` | The future's destructor finds this runtime, also after a panic. | `a_root_spawns_when_it_is_dropped_also_after_a_panic` |
+// | `Runtime::block_on` | Roots within one another each spawn on their own runtime. | `what_a_root_spawns_when_it_is_dropped_belongs_to_its_own_runtime` |
+// | `Runtime::block_on` | It runs nothing that the root, or what that spawned, has not spawned or woken. | `a_caller_runs_no_task_from_elsewhere` |
+// | `Runtime::block_on` | *Limit:* the root waits for the polls of these, unless it takes no core. | `a_root_waits_for_a_poll_of_what_it_has_spawned_unless_it_takes_no_core` |
+// | `Runtime::block_on` | Within tasks, thousands at once need no more stack than one. | `thousands_of_tasks_may_call_block_on_at_once` |
+// | `Runtime::block_on` | Within a task, it waits for no other task than its future does. | `a_task_in_block_on_does_not_wait_for_the_one_that_waits_for_it` |
+// | `Runtime::block_on` | A root may block its thread, whatever it waits for. | `a_root_may_block_on_tasks_that_wake_one_another` |
+// | `Runtime::block_on` | A value of a thread that ends may call it. | `a_value_of_a_thread_uses_a_runtime_when_the_thread_ends` |
+// | `Runtime::spawn` | *Limit:* while the tasks of all workers block their threads, no other task runs. | `while_the_tasks_of_all_workers_block_no_other_task_runs` |
+// | `Runtime::spawn_blocking` | A call that gets no thread is cancelled, and disturbs nobody. | `a_call_that_gets_no_thread_is_reported_and_disturbs_nobody` |
+// | `Runtime`, its end | Every task and every future is dropped once. | `dropping_the_runtime_drops_every_task_exactly_once` |
+// | `Runtime`, its end | What polls and calls under way wait for is ended meanwhile. | `a_poll_may_wait_for_what_the_end_of_another_task_brings` |
+// | `Runtime`, its end | *Limit:* what destructors spawn meanwhile is not run, and its handle says so. | `what_a_destructor_spawns_at_the_end_is_cancelled_and_its_handle_says_so` |
+// | `Runtime`, its end | Its own tasks may drop it. | `whoever_drops_its_own_runtime_ends_it` |
+// | `Runtime`, its end | No thread is left: of a runtime that was not to be had, and after random programs. | `a_runtime_that_gets_too_few_threads_leaves_none`, `random_programs_end_and_every_future_is_dropped_once` |
+// | `Runtime`, memory | Of a burst of tasks, sleeps or calls nothing is kept. | `of_a_burst_nothing_is_kept_while_the_runtime_lives` |
+// | `JoinHandle` | Dropped, it drops the output there and then, whose destructor may wait for others of its kind. | `an_output_waits_for_the_end_of_another_when_it_is_dropped` |
+// | `JoinHandle` | That destructor may block on the runtime. | `an_output_blocks_on_its_runtime_when_it_is_dropped` |
+// | `JoinHandle` | A chain of handles, outputs and payloads of any length is dropped. | `no_depth_of_destructors_uses_up_the_stack`, `a_long_chain_of_outputs_that_hold_handles_is_dropped` |
+// | `JoinHandle` | *Limit:* from 64 outputs within one another on, they are dropped one after the other. | `what_hangs_on_the_64th_output_is_dropped_after_it` |
+// | `JoinHandle` | A panic of a poll, a destructor or a payload is its own, and ends no thread. | `whatever_panics_ends_its_task_and_no_thread` |
+// | wakers of a task | They may outlive the runtime, and be forgotten without end: on 32 bits, the count ends the process. | `a_waker_may_outlive_the_runtime`, `wakers_that_are_forgotten_end_the_process_and_no_task` |
+// | wakers of others | One that panics ends no thread. | `a_waker_that_panics_ends_no_thread` |
+// | `Sleep` | It goes over to another runtime when its own is gone. | `a_sleep_goes_over_to_another_runtime_when_its_own_is_gone` |
+// | `Sleep` | Dropped or moved, it leaves nothing. | `a_sleep_that_was_moved_is_forgotten_when_it_is_dropped` |
+// | `Sleep` | It is woken although its worker blocks while another is free, or searches. | `a_timer_fires_although_its_worker_is_blocked`, `timers_fire_although_their_worker_searches` |
+// | `Timeout` | It is over at once, or never, if so it was asked. | `a_duration_without_end_is_far_away_and_none_is_over_at_once` |
+// | `Settings` | Those that could run nothing are refused. | `settings_that_could_run_nothing_are_refused` |
+//
+// The protocols are tested under loom, in every order, and random programs do all of it at once.
 //
 // **A glance.** A future that is ready, a task that is spawned and joined, and a call on a thread for blocking calls,
 // each from `block_on` with two workers. Change the settings and look again.
@@ -2512,8 +2874,12 @@ pub fn study() -> Study {
 // - A root, a caller of `block_on` or a task that blocks its thread is noticed after ten to twenty milliseconds; only then
 //   is what it holds run by others, and one more worker awake. It is better off with `spawn_blocking`.
 // - While the tasks of all workers block, no other task runs: no thread is left. (tokio's and nio's do the same.)
-// - `block_on` within a task of the same runtime runs other tasks on top of that one. One that waits for it hangs.
-//   (tokio refuses the call.)
-// - Timers are fired by the thread in the worker's place. If its polls take long, they fire that much later.
-// - Handles that are dropped with an output are dropped after it, not within: a chain of them needs no stack. The chains
-//   that a future of your own makes of boxes need theirs.
+// - `block_on` within a task of the same runtime takes a thread of those for calls that block, if its worker is needed
+//   meanwhile. While all 512 are taken, the worker has no thread, and its tasks wait. (tokio refuses the call.)
+// - A root waits for the polls of what it has spawned or woken, on its thread and its stack. With `takes_core: false` it
+//   does not, and each spawn wakes a worker.
+// - A timer is seen to by whoever is in the worker's place. Between two polls that take long, it may come as late.
+// - An output that is dropped within 63 others is dropped before the outputs of the handles that it holds. The chains that
+//   a future of your own makes of boxes need a stack of their own.
+// - What a destructor spawns while the runtime ends is not run, and its handle says so. A destructor that then waits for
+//   another task to end may wait for ever: tasks are ended one after the other.
