@@ -66,7 +66,7 @@ UNSEEN = {
     "unsafe { &*self.first.load(Ordering::Acquire) }": "the first block may be new, and loom does not see it being made",
     "block.first.store(ptr::from_ref(first).cast_mut(), Ordering::Release);": "the other side of it",
     "NonNull::new(self.next.swap(ptr::null_mut(), Ordering::Acquire)).map(Task)": "loom takes the fence of `found`, which "
-    "each helper passes, for as much; without both, whoever_runs_what_a_blocked_root_has_spawned_sees_it fails",
+    "each helper passes, for as much; without both, the_thread_that_runs_what_a_blocked_root_has_spawned_sees_it fails",
 }
 #: Crates of which each ordering is weakened, and not only each fence.
 ALL_ORDERINGS = ("frontier", "runtimes-executor", "call-styles-event-loop")

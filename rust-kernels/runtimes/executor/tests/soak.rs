@@ -343,7 +343,7 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
                 moved.await;
             }
         }
-        // Waits for somebody's wake, or not for long.
+        // Waits for a wake, or not for long.
         5 => {
             let (slot, wraps, mut polled) = (lots.below(SLOTS as u64) as usize, lots.below(2) == 0, false);
             let woken = poll_fn(|context| {
@@ -386,7 +386,7 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
                 (Poll::Pending, _) => ended_as_it_should(number, handle.await),
             }
         }
-        // Runs others on top of this one, if it is a task. Whoever has the last reference ends the runtime.
+        // Gives its worker's place up, if it is a task and has to wait. The last reference ends the runtime.
         10 => {
             let runtime = world.runtime.lock().unwrap().upgrade();
             if let Some(runtime) = runtime {

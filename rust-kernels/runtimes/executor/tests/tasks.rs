@@ -75,7 +75,7 @@ fn a_task_from_outside_can_be_waited_for_from_anywhere() {
 }
 
 #[test]
-fn a_panic_reaches_the_join_handle_and_nobody_else() {
+fn a_panic_reaches_the_join_handle_alone() {
     for settings in settings() {
         let runtime = Runtime::new(settings);
         runtime.block_on(async {
@@ -162,7 +162,7 @@ fn dropping_the_runtime_drops_every_task_exactly_once() {
             handles.push(runtime.spawn(async move { drop(done) }));
             drop(runtime.spawn(async move {
                 let _held = chained;
-                // Its waker is in itself: nobody else knows it.
+                // Its waker is in itself: no other place knows it.
                 let mut own: Option<Waker> = None;
                 poll_fn(|context| {
                     own = Some(context.waker().clone());
@@ -323,7 +323,7 @@ fn a_timeout_is_what_comes_first() {
 }
 
 #[test]
-fn a_task_that_spawns_its_successor_for_ever_keeps_nobody_waiting() {
+fn a_task_that_spawns_its_successor_for_ever_keeps_no_other_waiting() {
     fn again() {
         spawn(async { again() });
     }
@@ -340,7 +340,7 @@ fn a_task_that_spawns_its_successor_for_ever_keeps_nobody_waiting() {
 }
 
 #[test]
-fn two_tasks_that_wake_each_other_for_ever_keep_nobody_waiting() {
+fn two_tasks_that_wake_each_other_for_ever_keep_no_other_waiting() {
     let runtime = Runtime::new(Settings { awake: 1, ..Settings::new(1) });
     let places: [Arc<Place>; 2] = Default::default();
     for mine in 0..2 {
