@@ -68,7 +68,7 @@ UNSEEN = {
     ".compare_exchange_weak(handles, handles - 1, Ordering::AcqRel, Ordering::Relaxed)": "as that of `Arc`: the use of "
     "what is freed comes before; loom sees jobs alone, which the fence of `offer` has ordered by then",
     "NonNull::new(self.next.swap(ptr::null_mut(), Ordering::Acquire)).map(Task)": "loom takes the fence of `found`, which "
-    "each helper passes, for as much; without both, whoever_runs_what_a_blocked_root_has_spawned_sees_it fails",
+    "each helper passes, for as much; without both, the_thread_that_runs_what_a_blocked_root_has_spawned_sees_it fails",
 }
 #: Crates of which each ordering is weakened, and not only each fence.
 ALL_ORDERINGS = ("frontier", "runtimes-executor", "call-styles-event-loop")

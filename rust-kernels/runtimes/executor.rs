@@ -110,8 +110,8 @@ use sync::{Arc, Mutex};
 /// Sleeps that wait for their time.
 #[derive(Default)]
 struct Timers {
-    /// How many there are. Written under the lock of the entries; whoever has to know of another thread's is unparked
-    /// by it.
+    /// How many there are. Written under the lock of the entries; a thread that has to know of one that another
+    /// thread has set is unparked by it.
     armed: std::sync::atomic::AtomicUsize,
     entries: std::sync::Mutex<Entries>,
 }
@@ -122,7 +122,7 @@ struct Entries {
     wakers: BTreeMap<(Instant, u64), Waker>,
     /// The last of these numbers.
     last: u64,
-    /// Nobody fires them any more.
+    /// They are not fired any more.
     closed: bool,
 }
 
@@ -130,13 +130,13 @@ struct Entries {
 // A waker may be foreign code: if it panics, that affects only the future that waits with it.
 
 // %%
-/// Wakes whoever it is, and whatever that does.
+/// Wakes, whatever that does: the waker may be foreign code.
 fn wake_shielded(waker: Waker) {
     shielded(|| waker.wake());
 }
 
-/// Drops a waker that is no longer needed, and whatever that does.
-fn let_go(waker: Option<Waker>) {
+/// Drops a waker that is no longer needed, whatever that does.
+fn drop_shielded(waker: Option<Waker>) {
     if waker.is_some() {
         shielded(|| drop(waker));
     }
@@ -148,7 +148,7 @@ fn let_go(waker: Option<Waker>) {
 
 // %%
 impl Timers {
-    /// Wakes whoever's time has come.
+    /// Wakes those whose time has come.
     fn fire(&self) {
         if self.armed.load(Ordering::Relaxed) == 0 {
             return;
@@ -188,7 +188,7 @@ impl Timers {
 // %%
 impl Timers {
     /// Adds a sleep, or gives the one of this number another waker; returns its number, which no other sleep of this
-    /// worker has, and whether it was added. `None` when nobody fires them any more.
+    /// worker has, and whether it was added. `None` when they are not fired any more.
     fn set(&self, deadline: Instant, number: Option<u64>, waker: &Waker) -> Option<(u64, bool)> {
         let waker = waker.clone();
         let mut entries = self.entries.lock().unwrap();
@@ -201,7 +201,7 @@ impl Timers {
         self.armed.store(entries.wakers.len(), Ordering::Relaxed);
         drop(entries);
         let added = former.is_none();
-        let_go(former);
+        drop_shielded(former);
         Some((number, added))
     }
 
@@ -211,7 +211,7 @@ impl Timers {
         self.armed.store(entries.wakers.len(), Ordering::Relaxed);
         // The waker last: it may hold the last reference to a task, which may hold a sleep.
         drop(entries);
-        let_go(removed);
+        drop_shielded(removed);
     }
 }
 
@@ -268,12 +268,56 @@ const RUNNING: usize = 2;
 const DONE: usize = 4;
 /// There is a join handle.
 const JOINED: usize = 8;
-/// The header holds the waker of whoever awaits the join handle.
+/// The header holds a waker for the join handle, which is awaited.
 const AWAITED: usize = 16;
-/// Its home has noted it, because it has slept. Nobody but who runs the task looks at this.
+/// Its home has noted it, because it has slept. Only the thread that runs the task reads this.
 const NOTED: usize = 32;
 /// One reference.
 const REFERENCE: usize = 64;
+
+/// That number at one moment.
+#[derive(Clone, Copy)]
+struct State(usize);
+
+impl State {
+    fn is_scheduled(self) -> bool {
+        self.0 & SCHEDULED != 0
+    }
+
+    fn is_running(self) -> bool {
+        self.0 & RUNNING != 0
+    }
+
+    fn is_done(self) -> bool {
+        self.0 & DONE != 0
+    }
+
+    fn has_handle(self) -> bool {
+        self.0 & JOINED != 0
+    }
+
+    fn is_awaited(self) -> bool {
+        self.0 & AWAITED != 0
+    }
+
+    fn is_noted(self) -> bool {
+        self.0 & NOTED != 0
+    }
+
+    /// Only wakers know of it.
+    fn is_asleep(self) -> bool {
+        self.0 & (SCHEDULED | RUNNING | DONE) == 0
+    }
+
+    fn is_last_reference(self) -> bool {
+        self.0 / REFERENCE == 1
+    }
+
+    /// Half of what can be counted: the other half is for threads that come here before the process has ended.
+    fn has_too_many_references(self) -> bool {
+        self.0 > usize::MAX / 2
+    }
+}
 
 // %% [markdown]
 // Here is everything that happens to that number, but for its references. A task is
@@ -284,10 +328,10 @@ const REFERENCE: usize = 64;
 // - *woken*: running and scheduled, that is woken while it is polled, or in a queue since such a poll;
 // - *done*, or *done and woken*: by a wake that came too late.
 //
-// Its handle is *there*, *awaited* or *gone*; and *left*, if it went while whoever ended the task was about to wake with
-// the waker that it had left. A dash stands for no change.
+// Its handle is *there*, *awaited* or *gone*; and *left*, if it went while the thread that ended the task was about to
+// use the waker that it had left. A dash stands for no change.
 //
-// | who | the task | its handle | the task then | its handle then |
+// | step | the task | its handle | the task then | its handle then |
 // |---|---|---|---|---|
 // | a wake | asleep | any | queued | - |
 // | a wake | queued | any | - | - |
@@ -301,8 +345,8 @@ const REFERENCE: usize = 64;
 // | the end of a poll | woken | any | queued | - |
 // | the last end of a poll | running | any | done | - |
 // | the last end of a poll | woken | any | done and woken | - |
-// | after the wake of who awaits | any that is done | awaited | - | there |
-// | after the wake of who awaits | any that is done | left | - | gone |
+// | after the wake for the handle | any that is done | awaited | - | there |
+// | after the wake for the handle | any that is done | left | - | gone |
 // | the handle takes its waker back | any that is not done | awaited | - | there |
 // | the handle leaves a waker | any | there | - | awaited |
 // | the handle was too late | any that is done | awaited | - | there |
@@ -314,7 +358,7 @@ const REFERENCE: usize = 64;
 // under loom, nothing else happens, and all of this does.
 
 // %%
-/// Who changes the state of a task.
+/// What changes the state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Woken,
@@ -339,7 +383,7 @@ impl Step {
         (Self::Starts, "the start of a poll"),
         (Self::Rests, "the end of a poll"),
         (Self::Ends, "the last end of a poll"),
-        (Self::Told, "after the wake of who awaits"),
+        (Self::Told, "after the wake for the handle"),
         (Self::TakesBack, "the handle takes its waker back"),
         (Self::Leaves, "the handle leaves a waker"),
         (Self::TooLate, "the handle was too late"),
@@ -408,14 +452,15 @@ impl fmt::Debug for JoinError {
 // nio moves the future given to `block_on` to a worker, and puts the calling thread to sleep: two threads have to be
 // woken for each call. tokio polls it where it is, on a thread that belongs to no worker: what it spawns goes
 // through the shared queue, and a worker has to be woken for it. Here **the caller takes the place of a worker that
-// rests**. Its future spawns into a deque of that worker, and runs these tasks itself while it waits. Nobody needs to
-// be woken for anything. When it is done, or has nothing left to run, it gives the place back.
+// rests**. Its future spawns into a deque of that worker, and runs these tasks itself while it waits. No thread
+// needs to be woken for anything. When it is done, or has nothing left to run, it gives the place back.
 //
 // It runs what it has spawned or woken, and what that has, and nothing else: whatever comes from elsewhere may take
 // long, and its own future would wait for it although it is ready. What if that future blocks its thread, on a channel
 // say, until one of its tasks has run? tokio's may do so, and so may this one. So each worker has a second core, for a
 // caller: if that caller does not get on, or there are tasks that are not for it, the worker's own thread comes back to
-// its place beside it. If nobody rests, the caller takes the second core of a worker that is busy.
+// its place beside it: the place is *handed off*, as Go calls it. If no worker rests, the caller takes the second core of
+// one that is busy.
 
 // %%
 /// How a runtime is set up. The switches exist to be measured.
@@ -476,7 +521,7 @@ struct RemoteOf<S> {
     timers: Timers,
 }
 
-/// A worker's own thread: whoever looks after its place while nobody has it.
+/// A worker's own thread, which looks after its place while no caller has it.
 enum Own {
     /// It has not begun, or another one is on its way.
     Coming,
@@ -492,18 +537,18 @@ struct SeatOf<C, T, H> {
     open: Arc<OpenOf<H>>,
 }
 
-/// A core, unless somebody has it.
+/// A core, unless a thread has it.
 struct HeldOf<C> {
     core: Option<Box<C>>,
     /// The worker is in its place, although a caller has this core.
-    relieved: bool,
+    handed_off: bool,
 }
 
-/// What others may see of a core, and take, while somebody has it.
+/// What other threads may see of a core, and take, while one has it.
 struct OpenOf<H> {
-    /// The LIFO slot; null if it is empty. Only who has the core puts a task there.
+    /// The LIFO slot; null if it is empty. Only the thread with the core puts a task there.
     next: AtomicPtr<H>,
-    /// How often a task was searched for, or a root polled; and how often when somebody watched.
+    /// How often a task was searched for, or a root polled; and how often when it was last watched.
     polls: std::sync::atomic::AtomicUsize,
     watched: std::sync::atomic::AtomicUsize,
 }
@@ -512,19 +557,35 @@ struct OpenOf<H> {
 const OWN: usize = 0;
 const CALLER: usize = 1;
 
+// %% [markdown]
+// A caller of `block_on` has less, and so has a runtime.
+
+// %%
 /// A thread in `block_on`, and whether its future was woken.
 struct Root {
     woken: AtomicBool,
     thread: Thread,
 }
 
+/// What a runtime has, besides its pool, until its end.
+struct Parts<H> {
+    homes: Vec<Arc<H>>,
+    threads: Vec<Handle<()>>,
+}
+
+impl<H> Default for Parts<H> {
+    fn default() -> Self {
+        Self { homes: Vec::new(), threads: Vec::new() }
+    }
+}
+
 // %% [markdown]
 // Here is all of it at one glance. A task knows its home, a home its pool, the pool all workers, and a worker its cores,
-// unless somebody has them. A core is for one thread at a time; what others see of it, whoever has it, is the other end of
+// unless threads have them. A core is for one thread at a time; what others see of it meanwhile is the other end of
 // its deque, its LIFO slot, and how often it has polled. What others see of a worker is what tokio calls its `Remote`.
 
 // %%
-/// The executor's reference to a task. Whoever has it out of a queue may poll the task.
+/// The executor's reference to a task. The thread that takes it out of a queue may poll the task.
 #[derive(Clone, Copy)]
 struct Task(NonNull<Header>);
 
@@ -532,10 +593,10 @@ struct Task(NonNull<Header>);
 struct Header {
     state: AtomicUsize,
     code: &'static Code,
-    /// Where the task was spawned, and stays while it sleeps; and who is noted there before and after it.
+    /// Where the task was spawned, and stays while it sleeps; and the tasks that are noted there before and after it.
     home: Arc<Home>,
     neighbours: Shared<[Option<Task>; 2]>,
-    /// Whoever awaits the handle; written by the handle while `AWAITED` is not set.
+    /// To be woken when the task is done; written by the handle while `AWAITED` is not set.
     joiner: Shared<Option<Waker>>,
 }
 
@@ -543,8 +604,7 @@ struct Header {
 struct Home {
     pool: Arc<Pool>,
     worker: usize,
-    /// The first of the tasks spawned here that sleep, or have slept before: each knows its neighbours, so that what is
-    /// noted takes no memory beyond its end.
+    /// The first of the tasks that have slept. Each knows its neighbours, so that a note goes with its task.
     asleep: Mutex<Option<Task>>,
 }
 
@@ -554,7 +614,7 @@ struct Pool {
     /// Tasks from threads without a core.
     injector: Injector<Task>,
     workers: Box<[Remote]>,
-    /// Workers whose place nobody has, and how many of the others look for work.
+    /// Workers whose place no thread has, and how many of the others search for work.
     idle: Idle,
     closed: AtomicBool,
     /// Threads that are a worker's own, or were until they went away.
@@ -562,17 +622,10 @@ struct Pool {
     blocking: Blocking<Task>,
     /// The thread that watches the workers, and what is left to it when the runtime is dropped by one of its own tasks.
     watch: OnceLock<Thread>,
-    left: std::sync::Mutex<Option<Parts>>,
+    left: std::sync::Mutex<Option<Parts<Home>>>,
     /// Threads that were sent for: there are no threads for calls that block.
     #[cfg(under_loom)]
     substitutes: Mutex<Vec<Handle<()>>>,
-}
-
-/// What a runtime has, besides its pool, until its end.
-#[derive(Default)]
-struct Parts {
-    homes: Vec<Arc<Home>>,
-    threads: Vec<Handle<()>>,
 }
 
 /// What a thread has for itself as a worker: tasks, and how many in a row came from the LIFO slot.
@@ -586,7 +639,7 @@ struct Core {
     /// When the task in the LIFO slot is to be run, if one is there.
     turn: Cell<Turn>,
     /// As in [`HeldOf`], as far as it is known here.
-    relieved: Cell<bool>,
+    handed_off: Cell<bool>,
 }
 
 type Open = OpenOf<Header>;
@@ -601,9 +654,9 @@ type Remote = RemoteOf<Seat>;
 unsafe impl Send for Task {}
 
 // %% [markdown]
-// The slot belongs to whoever has the core, but a task in it must not wait for a poll that does not end. So whoever
-// watches may take it out, and the slot is an atomic pointer. To find it empty, and to fill it then, takes no more than a
-// load and a store: nobody else puts anything there.
+// The slot belongs to the thread that has the core, but a task in it must not wait for a poll that does not end. So the
+// thread that watches may take it out, and the slot is an atomic pointer. To find it empty, and to fill it then, takes no
+// more than a load and a store: only its owner puts anything there.
 
 // %%
 impl Open {
@@ -652,12 +705,12 @@ impl Core {
 
 // %%
 impl Remote {
-    /// Takes the core of this seat, unless somebody has it. `relieved`: beside the worker.
-    fn take(&self, seat: usize, relieved: bool) -> Option<Box<Core>> {
+    /// Takes the core of this seat, unless a thread has it. `handed_off`: beside the worker.
+    fn take(&self, seat: usize, handed_off: bool) -> Option<Box<Core>> {
         let mut held = self.seats[seat].held.lock().unwrap();
         let core = held.core.take()?;
-        held.relieved = relieved;
-        core.relieved.set(relieved);
+        held.handed_off = handed_off;
+        core.handed_off.set(handed_off);
         Some(core)
     }
 }
@@ -679,18 +732,6 @@ impl Pool {
         }
     }
 
-    /// Has a worker's own thread come back to its place beside the caller that has a core of it.
-    fn relieve(&self, worker: usize) {
-        let mut held = self.workers[worker].seats[CALLER].held.lock().unwrap();
-        if held.core.is_none() && !std::mem::replace(&mut held.relieved, true) {
-            drop(held);
-            self.idle.search();
-            self.call(Some(worker));
-        }
-    }
-}
-
-impl Pool {
     /// Wakes the thread that watches if it sleeps. After a worker was named or taken.
     fn begin_watch(&self) {
         if self.idle.is_unwatched() {
@@ -705,9 +746,25 @@ impl Pool {
         self.unpark(worker);
         self.begin_watch();
     }
+}
 
-    /// Calls a helper if a task waits anywhere. By whoever looked for work, or had a core, and does no longer:
-    /// while it did, those who queued tasks called nobody.
+// %% [markdown]
+// A place is handed off by calling its worker. And after each search a task may be left for which no helper was called.
+
+// %%
+impl Pool {
+    /// Has a worker's own thread come back to its place beside the caller that has a core of it.
+    fn hand_off(&self, worker: usize) {
+        let mut held = self.workers[worker].seats[CALLER].held.lock().unwrap();
+        if held.core.is_none() && !std::mem::replace(&mut held.handed_off, true) {
+            drop(held);
+            self.idle.search();
+            self.call(Some(worker));
+        }
+    }
+
+    /// Calls a helper if a task waits anywhere. By a thread that searched for work, or had a core, and does no longer:
+    /// while it did, threads that queued tasks called no helper.
     fn call_for_waiting(&self) {
         if self.has_waiting() {
             self.call(self.idle.hint());
@@ -737,17 +794,17 @@ impl Pool {
             if core.is_some() {
                 return core;
             }
-            // A caller that was relieved still has it.
+            // A caller whose place was handed off still has it.
             self.leave_place(worker);
         }
         self.workers.iter().find_map(|worker| worker.take(CALLER, true))
     }
 
-    /// Gives a core up, and calls a helper if there is a task that nobody may have seen.
+    /// Gives a core up, and calls a helper if there is a task that no thread may have seen.
     fn leave_core(&self, core: Box<Core>) {
         let worker = core.home.worker;
         if self.put_back(core) {
-            // Its place was taken back already. Those who queued tasks may have counted on this thread all the same.
+            // Its place was handed off. Threads that queued tasks may have counted on this one all the same.
             let named = if self.has_waiting() { self.idle.offer() } else { None };
             self.call(named);
             self.leave_timers(worker);
@@ -756,14 +813,14 @@ impl Pool {
         }
     }
 
-    /// Puts a core back; whether it had been relieved. Its tasks go to the injector: threads that always have something
-    /// to run look there, but steal from nobody.
+    /// Puts a core back; whether its place had been handed off. Its tasks go to the injector: threads that always have
+    /// something to run look there, but do not steal.
     fn put_back(&self, core: Box<Core>) -> bool {
         let left = std::iter::from_fn(|| core.take_next().or_else(|| core.deque.pop()));
         left.for_each(|task| self.injector.push(task));
         let mut held = self.workers[core.home.worker].seats[core.seat].held.lock().unwrap();
         held.core = Some(core);
-        std::mem::take(&mut held.relieved)
+        std::mem::take(&mut held.handed_off)
     }
 
     /// Gives the place of a worker up.
@@ -792,8 +849,8 @@ impl Pool {
 //
 // The injector holds what comes from outside. tokio looks there after some number of tasks, which it chooses so that
 // it happens every 200 µs or so; nio has no such queue and gives each outside task to a worker at once. Here the
-// worker looks after every task whether there is anything, which costs two loads, and takes its share to the
-// *back* of its deque. Nobody overtakes, and nobody waits. A caller of `block_on` leaves it to the workers.
+// worker looks after every task whether there is anything, which costs two loads, and takes its share to the *back* of
+// its deque. No task overtakes another, and none waits for ever. A caller of `block_on` leaves it to the workers.
 //
 // Timers wake whatever waits for them, which need not be ours, and may call `block_on`: then the core may be gone
 // afterwards, as it may be after a poll. So the core belongs to the thread's *place*, which is asked for it each time.
@@ -801,7 +858,7 @@ impl Pool {
 // %%
 /// Tasks from the LIFO slot, before it is the others' turn.
 const STREAK: u32 = 3;
-/// Tasks after which the timers are checked, as in tokio and nio, and searches, for whoever may search for long.
+/// Tasks after which the timers are checked, as in tokio and nio, and searches, for settings by which they take long.
 const TIMERS: usize = 61;
 const TIMERS_IN_SEARCH: u32 = 64;
 
@@ -821,17 +878,66 @@ impl Place<'_> {
         // SAFETY: it is this place's until it is given away, by this thread.
         self.core.get().map(|core| unsafe { core.as_ref() })
     }
+}
 
+// %% [markdown]
+// What a core has, and what it takes from the injector:
+
+// %%
+impl Core {
+    /// Takes from the injector what is a worker's share; or sees to it that a worker does.
+    fn fetch(&self) {
+        let pool = &self.home.pool;
+        if self.seat == OWN {
+            // Another worker was faster, if it fails: there is another time.
+            let _ = pool.injector.steal_batch(&self.deque);
+        }
+        let named = pool.idle.hint();
+        if self.seat == CALLER
+            && named.is_none()
+            && !pool.idle.is_searched()
+            && !self.handed_off.replace(true)
+        {
+            return pool.hand_off(self.home.worker);
+        }
+        pool.call(named);
+    }
+
+    /// What the core has.
+    fn pop(&self) -> Option<Task> {
+        self.take_next().or_else(|| self.deque.pop())
+    }
+
+    fn timers(&self) -> &Timers {
+        &self.home.pool.workers[self.home.worker].timers
+    }
+
+    /// Another poll begins; how many there were. (No other thread counts here.)
+    fn count_poll(&self) -> usize {
+        let polls = self.open.polls.load(Ordering::Relaxed).wrapping_add(1);
+        self.open.polls.store(polls, Ordering::Relaxed);
+        polls
+    }
+}
+
+// %% [markdown]
+// Timers and calls for helpers may run code of others, which may give the core away. So the place is asked for it again
+// after each.
+
+// %%
+impl Place<'_> {
     /// The next task, if there is one in the deque or, for a worker, in the injector.
     fn next(&self) -> Option<Task> {
-        if self.core()?.count_poll().is_multiple_of(TIMERS) {
-            self.core()?.timers().fire();
+        let mut core = self.core()?;
+        if core.count_poll().is_multiple_of(TIMERS) {
+            core.timers().fire();
+            core = self.core()?;
         }
-        let fed = !self.core()?.home.pool.injector.is_empty();
+        let fed = !core.home.pool.injector.is_empty();
         if fed {
-            self.core()?.fetch();
+            core.fetch();
+            core = self.core()?;
         }
-        let core = self.core()?;
         match core.take_next() {
             // What came from outside was there before a task that is to be run after all others.
             Some(task) if core.streak.get() < STREAK && !(fed && core.turn.get() == Turn::Last) => {
@@ -849,39 +955,6 @@ impl Place<'_> {
     }
 }
 
-impl Core {
-    /// Takes from the injector what is a worker's share; or sees to it that a worker does.
-    fn fetch(&self) {
-        let pool = &self.home.pool;
-        if self.seat == OWN {
-            // Somebody else was faster, if it fails: there is another time.
-            let _ = pool.injector.steal_batch(&self.deque);
-        }
-        let named = pool.idle.hint();
-        if self.seat == CALLER && named.is_none() && !pool.idle.is_searched() && !self.relieved.replace(true)
-        {
-            return pool.relieve(self.home.worker);
-        }
-        pool.call(named);
-    }
-
-    /// What the core has.
-    fn pop(&self) -> Option<Task> {
-        self.take_next().or_else(|| self.deque.pop())
-    }
-
-    fn timers(&self) -> &Timers {
-        &self.home.pool.workers[self.home.worker].timers
-    }
-
-    /// Another poll begins; how many there were. (Nobody else counts here.)
-    fn count_poll(&self) -> usize {
-        let polls = self.open.polls.load(Ordering::Relaxed).wrapping_add(1);
-        self.open.polls.store(polls, Ordering::Relaxed);
-        polls
-    }
-}
-
 // %% [markdown]
 // A task that goes behind others is a reason to call a helper; one that is alone will be run by this worker in a
 // moment.
@@ -893,18 +966,17 @@ const LONGEST: usize = 1 << 12;
 impl Core {
     /// Puts a task where it will be run, and calls a helper if more tasks wait than one.
     fn push(&self, task: Task, turn: Turn) {
-        let length = self.deque.len();
-        let first = length == 0 && self.next_is_empty();
+        let first = self.next_is_empty() && self.deque.is_empty();
         let behind = match turn {
             _ if !self.home.pool.settings.lifo => Some(task),
             Turn::Next => self.put_next(task, turn),
-            // Alone, it overtakes nobody in the slot, and need not go through the deque.
+            // Alone, it overtakes no task in the slot, and need not go through the deque.
             Turn::Last if first => self.put_next(task, turn),
             Turn::Last => Some(task),
         };
         if let Some(task) = behind {
             // What a burst leaves of a deque is kept, and what it leaves of the injector is not.
-            if length < LONGEST {
+            if self.deque.len() < LONGEST {
                 self.deque.push(task)
             } else {
                 self.home.pool.injector.push(task)
@@ -943,11 +1015,17 @@ impl<'a> Place<'a> {
     /// Gives the core up, if it has one.
     fn leave(&self) {
         let Some(core) = self.core.take() else { return };
-        // SAFETY: `sit` leaked it, and from here on nobody uses the pointer.
+        // SAFETY: `sit` leaked it, and from here on the pointer is not used.
         let core = unsafe { Box::from_raw(core.as_ptr()) };
         self.home.get().pool.leave_core(core);
     }
+}
 
+// %% [markdown]
+// A thread enters its place, and finds it again.
+
+// %%
+impl<'a> Place<'a> {
     /// Calls `work` with this as the thread's place.
     fn enter<R>(&self, work: impl FnOnce() -> R) -> R {
         /// Puts the former place back, and gives the core up, also when the root panics.
@@ -1004,10 +1082,10 @@ impl Task {
     fn claim(&self) -> bool {
         let before = self.header().state.fetch_or(SCHEDULED, Ordering::AcqRel);
         Step::Woken.note(before, before | SCHEDULED);
-        before & (SCHEDULED | RUNNING | DONE) == 0
+        State(before).is_asleep()
     }
 
-    /// Puts it in a queue. For whoever has spawned or claimed it, or polled it last.
+    /// Puts it in a queue. For the thread that has spawned or claimed it, or polled it last.
     fn schedule(self, turn: Turn) {
         Place::here(|place| {
             let pool = ptr::from_ref(&*self.header().home.pool);
@@ -1027,15 +1105,15 @@ impl Task {
 // %% [markdown]
 // ## Wakers
 //
-// A wake sets *scheduled*. Whoever finds that the task slept has to put it in a queue, and has the executor's
+// A wake sets *scheduled*. A waker that finds the task asleep has to put it in a queue, and has the executor's
 // reference for it.
 
 // %%
-/// Gives a reference back.
-fn release(task: NonNull<Header>) {
+/// Drops a reference, and with the last one the task.
+fn drop_reference(task: NonNull<Header>) {
     // SAFETY: the caller's reference keeps it alive.
     let header = unsafe { task.as_ref() };
-    if header.state.fetch_sub(REFERENCE, Ordering::Release) / REFERENCE == 1 {
+    if State(header.state.fetch_sub(REFERENCE, Ordering::Release)).is_last_reference() {
         // What others did with the task comes before its end. (A load, where a fence would do: loom and sanitizers
         // see it.)
         header.state.load(Ordering::Acquire);
@@ -1045,10 +1123,10 @@ fn release(task: NonNull<Header>) {
 }
 
 impl Header {
-    /// One more reference. Wakers that are forgotten must not count round to none, so half of what can be counted is the
-    /// end, as for the standard library's `Arc`: the other half is for threads that come here before it is over.
+    /// One more reference. Wakers that are forgotten must not count round to none, so too many end the process, as those
+    /// of the standard library's `Arc` do.
     fn add_reference(&self) {
-        if self.state.fetch_add(REFERENCE, Ordering::Relaxed) > usize::MAX / 2 {
+        if State(self.state.fetch_add(REFERENCE, Ordering::Relaxed)).has_too_many_references() {
             too_many();
         }
     }
@@ -1062,6 +1140,10 @@ fn too_many() -> ! {
     std::process::abort()
 }
 
+// %% [markdown]
+// The four functions of a waker:
+
+// %%
 const WAKER: RawWakerVTable = RawWakerVTable::new(clone_waker, wake, wake_by_ref, drop_waker);
 
 /// # Safety
@@ -1090,7 +1172,7 @@ unsafe fn wake_by_ref(task: *const ()) {
 
 unsafe fn drop_waker(task: *const ()) {
     // SAFETY: as above.
-    release(unsafe { NonNull::new_unchecked(task.cast_mut().cast()) });
+    drop_reference(unsafe { NonNull::new_unchecked(task.cast_mut().cast()) });
 }
 
 // %% [markdown]
@@ -1104,7 +1186,7 @@ unsafe fn drop_waker(task: *const ()) {
 /// So many destructors of outputs and of cancelled tasks run within one another.
 const DEPTH: usize = 64;
 
-/// What destructors run for, with the reference of whoever says so.
+/// What destructors run for, with a reference.
 enum Last {
     /// The output of a task that is done, and whose handle is gone.
     Discard(NonNull<Header>),
@@ -1123,11 +1205,15 @@ fn with_deep<R>(work: impl FnOnce(&Cell<Deep>) -> R) -> R {
     DEEP.with(work)
 }
 
+// %% [markdown]
+// At the greatest depth the first of them makes a list, and runs what comes into it.
+
+// %%
 impl Last {
     /// Runs the destructors; at the greatest depth, after those that are under way.
     fn run(self) {
         let Deep(depth, list) = with_deep(Cell::get);
-        // SAFETY: it points to `all` below, further down on this thread, and nobody keeps a reference.
+        // SAFETY: it points to `all` below, further down on this thread, and no reference to it is kept.
         if let Some(all) = unsafe { list.as_mut() } {
             return all.push(self);
         }
@@ -1150,13 +1236,13 @@ impl Last {
     fn run_here(self) {
         match self {
             Self::Discard(task) => {
-                // SAFETY: the reference keeps it alive; the task is done, and without its handle nobody else takes.
+                // SAFETY: the reference keeps it alive; the task is done, and without its handle this is the only taker.
                 unsafe { (task.as_ref().code.take)(task.as_ptr().cast(), ptr::null_mut()) };
-                release(task);
+                drop_reference(task);
             }
             Self::Cancel(task) => {
                 task.start();
-                // SAFETY: it came out of a queue, so nobody else may poll or cancel it.
+                // SAFETY: it came out of a queue, so no other thread may poll or cancel it.
                 unsafe { (task.header().code.cancel)(task.cell()) };
                 task.end();
             }
@@ -1198,12 +1284,12 @@ impl<F: Future> TaskCell<F> {
     }
 
     /// # Safety
-    /// As [`Self::of`], and nobody else polls, cancels or takes.
+    /// As [`Self::of`], and no other thread polls, cancels or takes.
     unsafe fn poll(cell: *const (), context: &mut Context<'_>) -> bool {
         // SAFETY: the caller's promise.
         let cell = unsafe { Self::of(cell) };
         let polled = cell.stage.with_mut(|stage| {
-            // SAFETY: nobody else is there.
+            // SAFETY: no other thread is there.
             let Stage::Future(future) = (unsafe { &mut *stage }) else {
                 unreachable!("a task is polled after its end")
             };
@@ -1211,7 +1297,7 @@ impl<F: Future> TaskCell<F> {
             struct Panicked<F: Future>(*mut Stage<F>);
             impl<F: Future> Drop for Panicked<F> {
                 fn drop(&mut self) {
-                    // SAFETY: nobody else is there, and the poll is over. The future is dropped in place.
+                    // SAFETY: no other thread is there, and the poll is over. The future is dropped in place.
                     shielded(|| unsafe { *self.0 = Stage::Taken });
                 }
             }
@@ -1232,10 +1318,10 @@ impl<F: Future> TaskCell<F> {
         true
     }
 
-    /// Puts an output in the place of the future. For whoever may poll.
+    /// Puts an output in the place of the future. For a thread that may poll.
     fn finish(&self, output: Result<F::Output, JoinError>) {
         self.stage.with_mut(|stage| {
-            // SAFETY: nobody else is there. The future is dropped in place.
+            // SAFETY: no other thread is there. The future is dropped in place.
             let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { *stage = Stage::Taken }));
             let output = match dropped {
                 Ok(()) => output,
@@ -1265,7 +1351,7 @@ impl<F: Future> TaskCell<F> {
     }
 
     /// # Safety
-    /// The task is done, nobody else takes, and `to` points to an `Option<Result<F::Output, JoinError>>`.
+    /// The task is done, no other thread takes, and `to` points to an `Option<Result<F::Output, JoinError>>`.
     unsafe fn take(cell: *const (), to: *mut ()) {
         // SAFETY: the caller's promise.
         unsafe { Self::of(cell) }.stage.with_mut(|stage| {
@@ -1292,9 +1378,9 @@ impl<F: Future> TaskCell<F> {
 // ## The handle
 //
 // It waits by leaving its own waker in the header. It writes it while *awaited* is not set, and sets that
-// afterwards; whoever ends the task reads the waker only if *awaited* was set in time, and clears it when it has woken.
-// The waker is dropped with its last use: by the handle, if that goes while *awaited* is not set or the task is not
-// done, and otherwise by whoever ends the task. Dropping the handle lets the task run on.
+// afterwards; the thread that ends the task reads the waker only if *awaited* was set in time, and clears it when it has
+// woken. The waker is dropped with its last use: by the handle, if that goes while *awaited* is not set or the task is
+// not done, and otherwise by the thread that ends the task. Dropping the handle lets the task run on.
 
 // %%
 /// Waits for the output of a task. The task runs on when this is dropped.
@@ -1317,7 +1403,8 @@ impl<T> Future for JoinHandle<T> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // SAFETY: the handle's reference keeps it alive.
         let header = unsafe { self.task.as_ref() };
-        if header.state.load(Ordering::Acquire) & DONE == 0 && header.leave(context.waker()) {
+        let is_done = State(header.state.load(Ordering::Acquire)).is_done();
+        if !is_done && header.register(context.waker()) {
             return Poll::Pending;
         }
         let mut output = None;
@@ -1332,46 +1419,46 @@ impl<T> Future for JoinHandle<T> {
 
 // %%
 impl Header {
-    /// Leaves the waker of whoever awaits the handle; false if the task is done.
-    fn leave(&self, waker: &Waker) -> bool {
-        let mut state = self.state.load(Ordering::Acquire);
-        // SAFETY: nobody writes while it is awaited, except for the handle itself.
+    /// Leaves a waker for the handle; false if the task is done.
+    fn register(&self, waker: &Waker) -> bool {
+        let mut state = State(self.state.load(Ordering::Acquire));
+        // SAFETY: while it is awaited, only the handle itself writes.
         let former =
             || self.joiner.with(|joiner| unsafe { &*joiner }.as_ref().is_some_and(|w| w.will_wake(waker)));
-        if state & AWAITED != 0 && former() {
-            return state & DONE == 0;
+        if state.is_awaited() && former() {
+            return !state.is_done();
         }
-        while state & (AWAITED | DONE) == AWAITED {
-            let taken = state & !AWAITED;
-            match self.state.compare_exchange_weak(state, taken, Ordering::AcqRel, Ordering::Acquire) {
+        while state.is_awaited() && !state.is_done() {
+            let (old, new) = (state.0, state.0 & !AWAITED);
+            match self.state.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
-                    Step::TakesBack.note(state, taken);
-                    state = taken;
+                    Step::TakesBack.note(old, new);
+                    state = State(new);
                 }
-                Err(now) => state = now,
+                Err(now) => state = State(now),
             }
         }
-        if state & DONE != 0 {
+        if state.is_done() {
             return false;
         }
         let waker = waker.clone();
-        // SAFETY: it is not awaited, so nobody else reads or writes.
-        let_go(self.joiner.with_mut(|joiner| unsafe { (*joiner).replace(waker) }));
+        // SAFETY: it is not awaited, so no other thread reads or writes.
+        drop_shielded(self.joiner.with_mut(|joiner| unsafe { (*joiner).replace(waker) }));
         let before = self.state.fetch_or(AWAITED, Ordering::AcqRel);
         Step::Leaves.note(before, before | AWAITED);
-        let waits = before & DONE == 0;
+        let waits = !State(before).is_done();
         if !waits {
-            // It was too late, and nobody else uses the waker.
+            // It was too late, and only the handle uses the waker.
             let before = self.state.fetch_and(!AWAITED, Ordering::Relaxed);
             Step::TooLate.note(before, before & !AWAITED);
         }
         waits
     }
 
-    /// Drops the waker of whoever awaited the handle. For whoever may use it last.
+    /// Drops the waker of the handle. For the thread that may use it last.
     fn drop_joiner(&self) {
-        // SAFETY: nobody else uses it any more.
-        let_go(self.joiner.with_mut(|joiner| unsafe { (*joiner).take() }));
+        // SAFETY: no other thread uses it any more.
+        drop_shielded(self.joiner.with_mut(|joiner| unsafe { (*joiner).take() }));
     }
 }
 
@@ -1383,22 +1470,23 @@ impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
         // SAFETY: the handle's reference keeps it alive.
         let header = unsafe { self.task.as_ref() };
-        let mut state = header.state.load(Ordering::Acquire);
-        // Whoever ends the task has to know, unless it needs nothing of this any more.
-        while state & (DONE | AWAITED) != DONE {
-            let left = state & if state & DONE == 0 { !(JOINED | AWAITED) } else { !JOINED };
-            match header.state.compare_exchange_weak(state, left, Ordering::AcqRel, Ordering::Acquire) {
+        let mut state = State(header.state.load(Ordering::Acquire));
+        // The thread that ends the task has to know, unless it needs nothing of this any more.
+        while !state.is_done() || state.is_awaited() {
+            let left = state.0 & if state.is_done() { !JOINED } else { !(JOINED | AWAITED) };
+            match header.state.compare_exchange_weak(state.0, left, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
-                    Step::Dropped.note(state, left);
+                    Step::Dropped.note(state.0, left);
                     break;
                 }
-                Err(now) => state = now,
+                Err(now) => state = State(now),
             }
         }
-        if state & (DONE | AWAITED) != DONE | AWAITED {
+        // That thread uses the waker if the task is done and the handle still awaited.
+        if !state.is_done() || !state.is_awaited() {
             header.drop_joiner();
         }
-        if state & DONE == 0 { release(self.task) } else { Last::Discard(self.task).run() }
+        if state.is_done() { Last::Discard(self.task).run() } else { drop_reference(self.task) }
     }
 }
 
@@ -1425,7 +1513,7 @@ impl Task {
 // %% [markdown]
 // ## Polling
 //
-// When a poll returns `Pending` there are two cases. Either somebody has woken the task meanwhile, then it goes to
+// When a poll returns `Pending` there are two cases. Either the task was woken meanwhile, then it goes to
 // the back of the queue, and keeps *running* set: one atomic operation less for each yield. Or it goes to sleep.
 //
 // A sleeping task is in no queue; only its wakers know where it is, and they may be anywhere, in the task itself
@@ -1464,7 +1552,7 @@ impl Home {
     }
 }
 
-/// Neighbours, for whoever has the lock of the home.
+/// Neighbours, under the lock of the home.
 impl Task {
     fn beside(&self, side: usize) -> Option<Task> {
         self.header().neighbours.with(|both| {
@@ -1487,9 +1575,9 @@ impl Task {
     /// After a poll that was not the last.
     fn rest(self) {
         let header = self.header();
-        let state = header.state.load(Ordering::Relaxed);
-        if state & SCHEDULED == 0 {
-            let new = state & NOTED ^ NOTED;
+        let state = State(header.state.load(Ordering::Relaxed));
+        if !state.is_scheduled() {
+            let new = if state.is_noted() { 0 } else { NOTED };
             if new != 0 {
                 header.home.note(self);
             }
@@ -1497,7 +1585,7 @@ impl Task {
             // already is seen by `poll`.)
             let before = header.state.fetch_xor(RUNNING | new, Ordering::Release);
             Step::Rests.note(before, before ^ RUNNING);
-            if before & SCHEDULED == 0 {
+            if !State(before).is_scheduled() {
                 return;
             }
         }
@@ -1507,24 +1595,24 @@ impl Task {
     /// After the last poll, with the output in its place.
     fn end(self) {
         let header = self.header();
-        let mut state = header.state.load(Ordering::Relaxed);
-        if state & NOTED != 0 {
+        let mut state = State(header.state.load(Ordering::Relaxed));
+        if state.is_noted() {
             header.home.forget(self);
         }
-        // Mostly there is a handle which nobody awaits yet, and a single operation does.
-        while state & (JOINED | AWAITED) == JOINED {
-            let done = (state ^ RUNNING | DONE) - REFERENCE;
-            match header.state.compare_exchange_weak(state, done, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => return Step::Ends.note(state, done),
-                Err(now) => state = now,
+        // Mostly there is a handle that is not awaited yet, and a single operation does.
+        while state.has_handle() && !state.is_awaited() {
+            let done = (state.0 ^ (RUNNING | DONE)) - REFERENCE;
+            match header.state.compare_exchange_weak(state.0, done, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return Step::Ends.note(state.0, done),
+                Err(now) => state = State(now),
             }
         }
         let before = header.state.fetch_xor(RUNNING | DONE, Ordering::AcqRel);
         Step::Ends.note(before, before ^ (RUNNING | DONE));
-        if before & JOINED == 0 {
+        if !State(before).has_handle() {
             return Last::Discard(self.0).run();
         }
-        if before & AWAITED != 0 {
+        if State(before).is_awaited() {
             header.joiner.with(|joiner| {
                 // SAFETY: the handle writes no more once the task is done.
                 let joiner = unsafe { &*joiner }.as_ref();
@@ -1532,11 +1620,11 @@ impl Task {
             });
             let before = header.state.fetch_and(!AWAITED, Ordering::AcqRel);
             Step::Told.note(before, before & !AWAITED);
-            if before & JOINED == 0 {
+            if !State(before).has_handle() {
                 header.drop_joiner();
             }
         }
-        release(self.0);
+        drop_reference(self.0);
     }
 }
 
@@ -1548,8 +1636,8 @@ impl Task {
     /// Notes that the task is being polled, from out of a queue.
     fn start(&self) {
         let state = &self.header().state;
-        let running = state.load(Ordering::Relaxed) & RUNNING;
-        let change = SCHEDULED | (running ^ RUNNING);
+        let is_running = State(state.load(Ordering::Relaxed)).is_running();
+        let change = if is_running { SCHEDULED } else { SCHEDULED | RUNNING };
         let before = state.fetch_xor(change, Ordering::AcqRel);
         Step::Starts.note(before, before ^ change);
     }
@@ -1559,7 +1647,7 @@ impl Task {
         self.start();
         // SAFETY: for as long as the executor has its reference, a waker more needs none of its own.
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(self.cell(), &WAKER)) });
-        // SAFETY: it came out of a queue, so nobody else may poll it.
+        // SAFETY: it came out of a queue, so no other thread may poll it.
         if unsafe { (self.header().code.poll)(self.cell(), &mut Context::from_waker(&waker)) } {
             self.end();
         } else {
@@ -1576,15 +1664,15 @@ impl Task {
 // %% [markdown]
 // ## Looking for work
 //
-// Not more than half of the workers look around at once. Each looks at the injector and at everybody's deque, several
+// Not more than half of the workers look around at once. Each looks at the injector and at all deques, several
 // times, because work may come before a thread could be put to sleep and woken for it. A caller of `block_on` only waits
-// for what it has spawned to come back, or for its wake: for as long, but nobody may count on it.
+// for what it has spawned to come back, or for its wake: for as long, but no task may count on it.
 
 // %%
 impl Place<'_> {
-    /// Looks for a task elsewhere until `stop` is true or it has looked often enough. `called`: as a helper, already
+    /// Searches for a task elsewhere until `stop` is true or it has searched often enough. `called`: as a helper, already
     /// counted.
-    fn look_around(&self, called: bool, stop: impl Fn() -> bool) -> Option<Task> {
+    fn search(&self, called: bool, stop: impl Fn() -> bool) -> Option<Task> {
         let pool = &*self.home.get().pool;
         if !called {
             if pool.idle.is_crowded() {
@@ -1592,10 +1680,10 @@ impl Place<'_> {
             }
             pool.idle.search();
         } else {
-            // Perhaps somebody does not get on whose timers are due.
+            // Perhaps a worker whose timers are due does not get on.
             pool.workers.iter().for_each(|worker| worker.timers.fire());
         }
-        let found = self.look(stop, |core| core.pop().or_else(|| core.steal()));
+        let found = self.search_with(stop, |core| core.pop().or_else(|| core.steal()));
         if pool.idle.found() {
             pool.call_for_waiting();
         }
@@ -1603,16 +1691,16 @@ impl Place<'_> {
     }
 
     /// As a caller: waits for its own tasks, or until there are others, which are not for it.
-    fn linger(&self, stop: impl Fn() -> bool) -> Option<Task> {
+    fn wait_for_own(&self, stop: impl Fn() -> bool) -> Option<Task> {
         let pool = &*self.home.get().pool;
         if pool.idle.is_crowded() {
             return None;
         }
-        self.look(|| stop() || !pool.injector.is_empty(), Core::pop)
+        self.search_with(|| stop() || !pool.injector.is_empty(), Core::pop)
     }
 
     /// Calls `find` until it has found something, `stop` is true, or it was called often enough.
-    fn look(&self, stop: impl Fn() -> bool, find: impl Fn(&Core) -> Option<Task>) -> Option<Task> {
+    fn search_with(&self, stop: impl Fn() -> bool, find: impl Fn(&Core) -> Option<Task>) -> Option<Task> {
         for search in 1..=self.home.get().pool.settings.searches.max(1) {
             let core = self.core()?;
             if let Some(task) = find(core) {
@@ -1631,8 +1719,8 @@ impl Place<'_> {
 }
 
 // %% [markdown]
-// A thief takes half of what it finds. It begins with another worker each time, so that no worker is everybody's first
-// choice.
+// A thief takes half of what it finds. It begins with another worker each time, so that no worker is the first
+// choice of all.
 
 // %%
 impl Core {
@@ -1671,13 +1759,13 @@ impl Core {
 // %% [markdown]
 // ## The worker's thread
 //
-// It sleeps until it is called, or until the first timer of its worker expires. In the second case somebody else may
-// have its core, who will see to the timers.
+// It sleeps until it is called, or until the first timer of its worker expires. In the second case another thread may
+// have its core, and will see to the timers.
 //
 // A task may call `block_on`, and wait. To run other tasks on top of it meanwhile would use up the stack, and let it
 // wait for them when it need not. So it gives the core up, and the worker's place with it, and its thread is *away*. If
 // the worker is called meanwhile, another thread is sent for, from those for calls that block, and stays. The one
-// that was away ends with its poll, unless nobody was needed: then it is the worker's own again.
+// that was away ends with its poll, unless none was needed: then it is the worker's own again.
 
 // %%
 impl Home {
@@ -1697,7 +1785,7 @@ impl Home {
         pool.working.fetch_add(1, Ordering::Relaxed);
         while let Some(called) = pool.wait(home.worker) {
             let place = Place::new(home, true);
-            place.sit(pool.workers[home.worker].take(OWN, false).expect("nobody else uses this core"));
+            place.sit(pool.workers[home.worker].take(OWN, false).expect("only this thread uses this core"));
             let kept = place.enter(|| {
                 pool.run_all(&place, called);
                 place.core().is_some()
@@ -1710,6 +1798,10 @@ impl Home {
     }
 }
 
+// %% [markdown]
+// In between it waits for work, and runs what there is.
+
+// %%
 impl Pool {
     /// Sleeps until there is something to do; whether the thread was called for it. `None` when the runtime is closed.
     fn wait(&self, number: usize) -> Option<bool> {
@@ -1733,12 +1825,12 @@ impl Pool {
         }
     }
 
-    /// Runs tasks until there are none, or the core is gone. `called`: as a helper, who is counted as looking around.
+    /// Runs tasks until there are none, or the core is gone. `called`: as a helper, counted as searching already.
     fn run_all(&self, place: &Place<'_>, mut called: bool) {
         let closed = || self.closed.load(Ordering::Relaxed);
         while called || !closed() {
             let task = if called { None } else { place.next() };
-            let Some(task) = task.or_else(|| place.look_around(called, closed)) else { return };
+            let Some(task) = task.or_else(|| place.search(called, closed)) else { return };
             called = false;
             task.run();
         }
@@ -1749,35 +1841,35 @@ impl Pool {
 // ## Polls that take long
 //
 // A poll may take long: a root that receives from a channel, a task that waits for a lock. Three things must not wait
-// with it: the task in its LIFO slot, which nobody else looks at; its timers; and whoever is not awake because this
-// thread is. To see to each of them at once would cost a wake for each task that is spawned. So one thread *watches*, as
-// that of Go's scheduler does: every ten milliseconds, while anybody is awake, it looks whether each core has polled
-// since. If one has not,
+// with it: the task in its LIFO slot, which no other thread looks at; its timers; and workers that are not awake
+// because this thread is. To see to each of them at once would cost a wake for each task that is spawned. So one thread
+// *watches*, as that of Go's scheduler does: every ten milliseconds, while any worker is awake, it looks whether each
+// core has polled since. If one has not,
 //
 // - its LIFO slot is emptied into the injector;
-// - a caller of `block_on` is *relieved*: the thread of the worker comes back to its place;
+// - a caller of `block_on` has its place *handed off*: the thread of the worker comes back to it;
 // - for a worker, one more may be awake;
-// - if a task waits, or a timer, a helper is called, who fires the timers of all.
+// - if a task waits, or a timer, a helper is called, which fires the timers of all.
 //
 // So what such a poll holds up waits for twenty milliseconds, and not for its end. tokio has no such thread, and a task
 // of it that blocks keeps what is in its slot to itself.
 
 // %%
-/// How often somebody looks whether everybody gets on.
+/// How often it is checked whether all cores have polled.
 const WATCH: Duration = Duration::from_millis(10);
 
 impl Pool {
     /// What the thread that watches does until the runtime is closed.
     fn watch(&self) {
         while !self.closed.load(Ordering::Relaxed) {
-            let busy = self.look_after_all();
-            // Whoever takes a place from here on sees to it that it is watched.
+            let busy = self.check_progress();
+            // A thread that takes a place from here on sees to it that it is watched.
             if !busy && self.idle.leave_unwatched() { park() } else { park_timeout(WATCH) }
         }
     }
 
-    /// Helps those who have not polled since the last time. Whether anybody has a core.
-    fn look_after_all(&self) -> bool {
+    /// Helps threads that have not polled since the last time. Whether any has a core.
+    fn check_progress(&self) -> bool {
         let (mut busy, mut stuck, mut due) = (false, 0, false);
         for (number, worker) in self.workers.iter().enumerate() {
             for (index, seat) in worker.seats.iter().enumerate() {
@@ -1796,7 +1888,7 @@ impl Pool {
                 stuck += usize::from(index == OWN);
                 due |= worker.timers.first().is_some_and(|first| first <= Instant::now());
                 if index == CALLER {
-                    self.relieve(number);
+                    self.hand_off(number);
                 }
             }
         }
@@ -1840,7 +1932,7 @@ impl Future for Sleep {
     /// # Panics
     /// When it has to wait on a thread that belongs to no runtime, or to one that is gone.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        // Outside of a runtime there is nobody else to look.
+        // Outside of a runtime no worker looks at the clock.
         let reads_clock = self.known.is_some() || Place::here(|place| place.is_none());
         if reads_clock && Instant::now() >= self.deadline {
             return Poll::Ready(());
@@ -1971,8 +2063,8 @@ impl Blocking<Task> {
 }
 
 // %% [markdown]
-// A thread that has made its call looks at the queue for a while before it sleeps, and ends when nobody has called it
-// for long.
+// A thread that has made its call looks at the queue for a while before it sleeps, and ends when it was not called for
+// long.
 
 // %%
 impl Blocking<Task> {
@@ -2039,7 +2131,7 @@ impl Blocking<Task> {
 /// thread.
 pub struct Runtime {
     pool: Arc<Pool>,
-    parts: Parts,
+    parts: Parts<Home>,
     /// The thread that watches.
     watch: Option<Handle<()>>,
 }
@@ -2073,10 +2165,10 @@ impl Runtime {
         Ok(())
     }
 
-    /// Looks once whether everybody gets on, as the thread that watches does.
+    /// Checks once whether all cores have polled, as the thread that watches does.
     #[cfg(under_loom)]
-    pub fn look_after_all(&self) {
-        self.pool.look_after_all();
+    pub fn check_progress(&self) {
+        self.pool.check_progress();
     }
 }
 
@@ -2097,7 +2189,7 @@ impl Runtime {
         let deques: Vec<[Deque<Task>; 2]> =
             (0..settings.workers).map(|_| [(); 2].map(|()| Deque::new_fifo())).collect();
         let seat = |deque: &Deque<Task>| Seat {
-            held: Mutex::new(HeldOf { core: None, relieved: false }),
+            held: Mutex::new(HeldOf { core: None, handed_off: false }),
             stealer: deque.stealer(),
             open: Arc::new(Open {
                 next: AtomicPtr::new(ptr::null_mut()),
@@ -2130,8 +2222,8 @@ impl Runtime {
             for (seat, deque) in deques.into_iter().enumerate() {
                 let place = &pool.workers[home.worker].seats[seat];
                 let (home, open) = (Arc::clone(home), Arc::clone(&place.open));
-                let (streak, turn, relieved) = (Cell::new(0), Cell::new(Turn::Next), Cell::new(false));
-                let core = Core { home, seat, deque, open, streak, turn, relieved };
+                let (streak, turn, handed_off) = (Cell::new(0), Cell::new(Turn::Next), Cell::new(false));
+                let core = Core { home, seat, deque, open, streak, turn, handed_off };
                 place.held.lock().unwrap().core = Some(Box::new(core));
             }
         }
@@ -2236,7 +2328,7 @@ impl Substitute {
 }
 
 impl Drop for Substitute {
-    /// There is no thread for it: whoever needs one next tries again.
+    /// There is no thread for it: the next thread that needs one tries again.
     fn drop(&mut self) {
         if let Some(home) = self.0.take() {
             let mut own = home.pool.workers[home.worker].own.lock().unwrap();
@@ -2310,7 +2402,7 @@ impl Root {
             if polled.is_ready() || place.core().is_none() {
                 return polled;
             }
-            match place.next().or_else(|| place.linger(woken)) {
+            match place.next().or_else(|| place.wait_for_own(woken)) {
                 Some(task) => task.run(),
                 None if woken() => {}
                 None => return Poll::Pending,
@@ -2373,7 +2465,13 @@ impl Runtime {
             }
         })
     }
+}
 
+// %% [markdown]
+// From outside, tasks and calls are spawned by methods of the runtime.
+
+// %%
+impl Runtime {
     /// Starts a task; dropping the handle lets it run on.
     pub fn spawn<T: Send + 'static>(
         &self,
@@ -2394,14 +2492,14 @@ impl Runtime {
 // %% [markdown]
 // ## The end
 //
-// First the workers end, so that nobody polls any more, and the timers. A worker may be in a poll that waits for what
+// First the workers end, so that no task is polled any more, and the timers. A worker may be in a poll that waits for what
 // only the end of another task brings; if it does not end soon, the others are ended meanwhile. Then every task is in a
-// queue, or it sleeps and its home has noted it, or somebody outside has just claimed it and is about to queue it; so this
-// is repeated until nothing is left. Blocking calls that are under way are waited for meanwhile: they may spawn tasks, and may well wait for
-// what only the end of one brings. Wakers and handles that outlive the runtime find their tasks done.
+// queue, or it sleeps and its home has noted it, or a waker outside has just claimed it and is about to queue it; so this is
+// repeated until nothing is left. Blocking calls that are under way are waited for meanwhile: they may spawn tasks, and may
+// well wait for what only the end of one brings. Wakers and handles that outlive the runtime find their tasks done.
 //
-// If it is one of its own tasks that drops the runtime, or a call, the thread cannot wait for its own end. Then whoever
-// watches does all that.
+// If it is one of its own tasks that drops the runtime, or a call, the thread cannot wait for its own end. Then the
+// thread that watches does all that.
 
 // %%
 impl Drop for Runtime {
@@ -2430,7 +2528,7 @@ impl Drop for Runtime {
 // The parts that end are the threads and the tasks.
 
 // %%
-impl Parts {
+impl Parts<Home> {
     /// Ends the threads and all tasks. What destructors spawn meanwhile is cancelled, too, as part of this runtime.
     fn end(mut self, pool: &Pool) {
         let threads = std::mem::take(&mut self.threads);
@@ -2475,13 +2573,13 @@ impl Parts {
         }
     }
 
-    /// Ends all tasks that nobody polls.
+    /// Ends all tasks that no thread polls.
     fn cancel_tasks(&self, pool: &Pool) {
         while let Some(task) = pool.take_waiting() {
             task.cancel();
         }
         for home in &self.homes {
-            // Those that were claimed are freed by nobody else, and before that they are noted here.
+            // Those that were claimed are freed by this thread alone, and before that they are noted here.
             home.claim_all().into_iter().for_each(Task::cancel);
         }
     }
@@ -2520,8 +2618,8 @@ impl Pool {
 // ## What is promised
 //
 // A destructor of a value of yours may do what your other code may, in whichever moment it runs; no number of them uses up
-// the stack; whoever waits is served by somebody who does not wait for it; a thing belongs to one runtime, wherever it
-// goes; threads and memory go with what needs them. Type by type, and the test of each promise:
+// the stack; what a thread waits for is done by a thread that does not wait for it; a task, a sleep and a handle belong to
+// one runtime, wherever they go; threads and memory go with what needs them. Type by type, and the test of each promise:
 //
 // | of | promise | test |
 // |---|---|---|
@@ -2532,26 +2630,35 @@ impl Pool {
 // | `Runtime::block_on` | Within tasks, thousands at once need no more stack than one. | `thousands_of_tasks_may_call_block_on_at_once` |
 // | `Runtime::block_on` | Within a task, it waits for no other task than its future does. | `a_task_in_block_on_does_not_wait_for_the_one_that_waits_for_it` |
 // | `Runtime::block_on` | A root may block its thread, whatever it waits for. | `a_root_may_block_on_tasks_that_wake_one_another` |
+// | `Runtime::block_on` | A panic of the root is the caller's, and leaves the runtime in order. | `a_panic_of_the_root_leaves_the_runtime_in_order` |
 // | `Runtime::block_on` | A value of a thread that ends may call it. | `a_value_of_a_thread_uses_a_runtime_when_the_thread_ends` |
+// | `Runtime::spawn` | What it starts is awaited on any runtime, or none. | `a_task_from_outside_can_be_waited_for_from_anywhere` |
+// | `Runtime::spawn` | Tasks that spawn or wake one another for ever keep no other waiting. | `a_task_that_spawns_its_successor_for_ever_keeps_no_other_waiting`, `two_tasks_that_wake_each_other_for_ever_keep_no_other_waiting` |
 // | `Runtime::spawn` | *Limit:* while the tasks of all workers block their threads, no other task runs. | `while_the_tasks_of_all_workers_block_no_other_task_runs` |
-// | `Runtime::spawn_blocking` | A call that gets no thread is cancelled, and disturbs nobody. | `a_call_that_gets_no_thread_is_reported_and_disturbs_nobody` |
+// | `Runtime::spawn_blocking` | Calls may block all at once, and spawn. | `all_blocking_calls_block_at_once`, `a_blocking_call_may_spawn` |
+// | `Runtime::spawn_blocking` | Calls that have not begun are dropped with the runtime. | `blocking_calls_that_have_not_begun_are_dropped_with_the_runtime` |
+// | `Runtime::spawn_blocking` | A call that gets no thread is cancelled, and disturbs no other. | `a_call_that_gets_no_thread_is_reported_and_disturbs_no_other` |
 // | `Runtime`, its end | Every task and every future is dropped once. | `dropping_the_runtime_drops_every_task_exactly_once` |
 // | `Runtime`, its end | What polls and calls under way wait for is ended meanwhile. | `a_poll_may_wait_for_what_the_end_of_another_task_brings` |
 // | `Runtime`, its end | *Limit:* what destructors spawn meanwhile is not run, and its handle says so. | `what_a_destructor_spawns_at_the_end_is_cancelled_and_its_handle_says_so` |
-// | `Runtime`, its end | Its own tasks may drop it. | `whoever_drops_its_own_runtime_ends_it` |
+// | `Runtime`, its end | Its own tasks may drop it. | `a_task_that_drops_its_own_runtime_ends_it` |
 // | `Runtime`, its end | No thread is left: of a runtime that was not to be had, and after random programs. | `a_runtime_that_gets_too_few_threads_leaves_none`, `random_programs_end_and_every_future_is_dropped_once` |
 // | `Runtime`, memory | Of a burst of tasks, sleeps or calls nothing is kept. | `of_a_burst_nothing_is_kept_while_the_runtime_lives` |
+// | `spawn`, `spawn_blocking`, `sleep` | *Limit:* on a thread that belongs to no runtime they panic, a sleep when it has to wait. | `on_a_thread_without_a_runtime_nothing_is_spawned_and_no_sleep_waits` |
+// | `JoinHandle` | Dropped before the end, it lets the task run on. | `a_dropped_handle_lets_the_task_run_on` |
 // | `JoinHandle` | Dropped, it drops the output there and then, whose destructor may wait for others of its kind. | `an_output_waits_for_the_end_of_another_when_it_is_dropped` |
 // | `JoinHandle` | That destructor may block on the runtime. | `an_output_blocks_on_its_runtime_when_it_is_dropped` |
 // | `JoinHandle` | A chain of handles, outputs and payloads of any length is dropped. | `no_depth_of_destructors_uses_up_the_stack`, `a_long_chain_of_outputs_that_hold_handles_is_dropped` |
 // | `JoinHandle` | *Limit:* from 64 outputs within one another on, they are dropped one after the other. | `what_hangs_on_the_64th_output_is_dropped_after_it` |
-// | `JoinHandle` | A panic of a poll, a destructor or a payload is its own, and ends no thread. | `whatever_panics_ends_its_task_and_no_thread` |
+// | `JoinHandle`, `JoinError` | A panic of a poll, a destructor or a payload is its own, and ends no thread. | `whatever_panics_ends_its_task_and_no_thread` |
 // | wakers of a task | They may outlive the runtime, and be forgotten without end: on 32 bits, the count ends the process. | `a_waker_may_outlive_the_runtime`, `wakers_that_are_forgotten_end_the_process_and_no_task` |
 // | wakers of others | One that panics ends no thread. | `a_waker_that_panics_ends_no_thread` |
 // | `Sleep` | It goes over to another runtime when its own is gone. | `a_sleep_goes_over_to_another_runtime_when_its_own_is_gone` |
 // | `Sleep` | Dropped or moved, it leaves nothing. | `a_sleep_that_was_moved_is_forgotten_when_it_is_dropped` |
 // | `Sleep` | It is woken although its worker blocks while another is free, or searches. | `a_timer_fires_although_its_worker_is_blocked`, `timers_fire_although_their_worker_searches` |
 // | `Timeout` | It is over at once, or never, if so it was asked. | `a_duration_without_end_is_far_away_and_none_is_over_at_once` |
+// | `Timeout` | It is the first of the two. | `a_timeout_is_what_comes_first` |
+// | `Step` | No task does what the table of states does not have. | `tasks_do_what_the_table_of_their_states_has` |
 // | `Settings` | Those that could run nothing are refused. | `settings_that_could_run_nothing_are_refused` |
 //
 // The protocols are tested under loom, in every order, and random programs do all of it at once.
@@ -2676,7 +2783,7 @@ fn blocking(runtime: &Runtime, done: &Arc<Done>) {
 }
 
 // %% [markdown]
-// The pairs of `relay` pass a baton: whoever has it hands it over and waits until it is back.
+// The pairs of `relay` pass a baton: the task that has it hands it over and waits until it is back.
 
 // %%
 /// Whose turn it is among two, and the waker of the other.
@@ -2878,7 +2985,7 @@ pub fn study() -> Study {
 //   meanwhile. While all 512 are taken, the worker has no thread, and its tasks wait. (tokio refuses the call.)
 // - A root waits for the polls of what it has spawned or woken, on its thread and its stack. With `takes_core: false` it
 //   does not, and each spawn wakes a worker.
-// - A timer is seen to by whoever is in the worker's place. Between two polls that take long, it may come as late.
+// - A timer is seen to by the thread in the worker's place. Between two polls that take long, it may come as late.
 // - An output that is dropped within 63 others is dropped before the outputs of the handles that it holds. The chains that
 //   a future of your own makes of boxes need a stack of their own.
 // - What a destructor spawns while the runtime ends is not run, and its handle says so. A destructor that then waits for

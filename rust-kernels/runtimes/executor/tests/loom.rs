@@ -1,7 +1,7 @@
 //! The executor in every order in which its threads can meet.
 //!
 //! `RUSTFLAGS="--cfg under_loom" cargo test -p runtimes-executor --test loom --release`; without `--cfg under_loom`
-//! there is nothing here. A lost wake or a task that nobody runs shows as a deadlock, because some thread sleeps for
+//! there is nothing here. A lost wake or a task that no thread runs shows as a deadlock, because some thread sleeps for
 //! ever; a missing order shows as a race for the future, the output, or a waker; a task that is dropped twice or never
 //! shows in its count.
 #![cfg(under_loom)]
@@ -34,9 +34,9 @@ fn settings(workers: usize) -> Settings {
     Settings { awake: workers, searches: 1, ..Settings::new(workers) }
 }
 
-/// Whoever watches has looked at everybody twice.
+/// The thread that watches has checked all cores twice.
 fn watch(runtime: &Runtime) {
-    (0..2).for_each(|_| runtime.look_after_all());
+    (0..2).for_each(|_| runtime.check_progress());
 }
 
 /// A waker that another thread uses.
@@ -78,7 +78,7 @@ struct Letter {
 unsafe impl Sync for Letter {}
 
 impl Letter {
-    /// Writes the number as soon as somebody waits for it.
+    /// Writes the number as soon as a task waits for it.
     fn write(&self) {
         let mut waker = self.waker.lock().unwrap();
         let waker = loop {
@@ -87,7 +87,7 @@ impl Letter {
                 None => waker = self.polled.wait(waker).unwrap(),
             }
         };
-        // SAFETY: who has polled reads only when it is woken.
+        // SAFETY: a task that has polled reads only when it is woken.
         self.number.with_mut(|number| unsafe { *number = 7 });
         waker.wake();
     }
@@ -140,7 +140,7 @@ fn a_task_from_outside_is_run_although_the_root_gives_its_seat_up() {
 }
 
 #[test]
-fn a_task_that_came_while_somebody_looked_does_not_wait_for_the_one_that_was_found() {
+fn a_task_that_comes_during_a_search_does_not_wait_for_the_one_that_was_found() {
     in_every_order(1, || {
         let runtime = Runtime::new(settings(2));
         let ran = Arc::new((Mutex::new(false), Condvar::new()));
@@ -242,7 +242,7 @@ impl Gong {
 }
 
 #[test]
-fn a_root_may_block_on_its_task_if_somebody_watches() {
+fn a_root_may_block_on_its_task_if_a_thread_watches() {
     in_every_order(2, || {
         let runtime = Runtime::new(settings(1));
         let gong = Arc::new(Gong::default());
@@ -256,7 +256,7 @@ fn a_root_may_block_on_its_task_if_somebody_watches() {
 }
 
 #[test]
-fn whoever_runs_what_a_blocked_root_has_spawned_sees_it() {
+fn the_thread_that_runs_what_a_blocked_root_has_spawned_sees_it() {
     in_every_order(2, || {
         let runtime = Arc::new(Runtime::new(settings(1)));
         let gongs: [Arc<Gong>; 2] = Default::default();
@@ -285,7 +285,7 @@ fn whoever_runs_what_a_blocked_root_has_spawned_sees_it() {
 }
 
 #[test]
-fn what_a_root_spawns_after_it_was_relieved_is_run_when_it_has_left() {
+fn what_a_root_spawns_after_its_place_was_handed_off_is_run_when_it_has_left() {
     in_every_order(2, || {
         let runtime = Runtime::new(settings(1));
         let gong = Arc::new(Gong::default());
@@ -299,7 +299,7 @@ fn what_a_root_spawns_after_it_was_relieved_is_run_when_it_has_left() {
 }
 
 #[test]
-fn a_task_may_block_on_another_if_somebody_watches() {
+fn a_task_may_block_on_another_if_a_thread_watches() {
     in_every_order(1, || {
         let runtime = Runtime::new(Settings { awake: 1, ..settings(2) });
         let gongs: [Arc<Gong>; 2] = Default::default();
@@ -317,7 +317,7 @@ fn a_task_may_block_on_another_if_somebody_watches() {
 }
 
 #[test]
-fn a_root_may_be_relieved_while_it_gives_its_place_up() {
+fn a_place_may_be_handed_off_while_the_root_gives_it_up() {
     in_every_order(1, || {
         let runtime = Arc::new(Runtime::new(settings(1)));
         let watching = Arc::clone(&runtime);
@@ -378,9 +378,12 @@ fn a_poll_sees_what_the_one_before_it_has_written() {
         let (letter, own) = (Arc::new(Letter::default()), Arc::new(Own::default()));
         let (reading, written) = (Arc::clone(&letter), Arc::clone(&own));
         let task = runtime.spawn(async move {
+            let steps = AtomicUsize::new(0);
             let mut reading = std::pin::pin!(reading.read());
             poll_fn(|context| {
                 let read = reading.as_mut().poll(context);
+                // To loom, what has no step of its own belongs to the step before it: here, the one that a wake sees.
+                steps.load(Ordering::Relaxed);
                 // SAFETY: polls of one task are one after the other.
                 written.0.with_mut(|number| unsafe { *number += 1 });
                 read
@@ -552,7 +555,7 @@ fn each_row_of_the_table_of_states_happens_in_some_order() {
     states::assert_all_of_it_happens();
 }
 
-/// A task in `block_on` gives its worker's place up; whoever comes for it, or the same thread afterwards, runs the rest.
+/// A task in `block_on` gives its worker's place up; a thread that comes for it, or the same one afterwards, runs the rest.
 #[test]
 fn what_a_task_waits_for_in_block_on_is_run_by_another_thread() {
     in_every_order(1, || {

@@ -343,7 +343,7 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
                 moved.await;
             }
         }
-        // Waits for somebody's wake, or not for long.
+        // Waits for a wake, or not for long.
         5 => {
             let (slot, wraps, mut polled) = (lots.below(SLOTS as u64) as usize, lots.below(2) == 0, false);
             let woken = poll_fn(|context| {
@@ -386,7 +386,7 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
                 (Poll::Pending, _) => ended_as_it_should(number, handle.await),
             }
         }
-        // Runs others on top of this one, if it is a task. Whoever has the last reference ends the runtime.
+        // Gives its worker's place up, if it is a task and has to wait. The last reference ends the runtime.
         10 => {
             let runtime = world.runtime.lock().unwrap().upgrade();
             if let Some(runtime) = runtime {
@@ -529,9 +529,10 @@ fn round(seed: u64) {
     world.wakers.lock().unwrap().fill(None);
     // When a task has ended the runtime, this may be under way.
     let is_over = || {
-        let counts = [&world.begun, &world.dropped].map(|count| count.load(Ordering::SeqCst));
-        assert!(counts[1] <= counts[0], "a future was dropped twice");
-        counts[0] == counts[1] && threads_of_the_process() <= threads && Arc::strong_count(&world) == 1
+        // In this order: destructors begin others meanwhile.
+        let [dropped, begun] = [&world.dropped, &world.begun].map(|count| count.load(Ordering::SeqCst));
+        assert!(dropped <= begun, "a future was dropped twice");
+        dropped == begun && threads_of_the_process() <= threads && Arc::strong_count(&world) == 1
     };
     let late = Instant::now() + LIMIT / 2;
     while !is_over() {

@@ -1,4 +1,4 @@
-//! Whoever blocks its thread keeps nothing from the others: a root or a caller may wait for what it has spawned, and a
+//! A thread that blocks keeps nothing from the others: a root or a caller may wait for what it has spawned, and a
 //! task if another worker is free.
 
 mod common;

@@ -26,19 +26,19 @@ fn named(cell: &str, all: &[(&str, usize)]) -> Vec<usize> {
 
 /// What each row of the table allows.
 fn rows() -> Vec<(&'static str, BTreeSet<Transition>)> {
-    let lines = SOURCE.lines().skip_while(|line| !line.starts_with("// | who | the task")).skip(2);
+    let lines = SOURCE.lines().skip_while(|line| !line.starts_with("// | step | the task")).skip(2);
     lines
         .map_while(|line| line.strip_prefix("// | "))
         .map(|row| {
             let cells: Vec<&str> = row.trim_end_matches(" |").split(" | ").collect();
-            let [who, task, handle, task_then, handle_then] = cells[..] else { panic!("{row}") };
-            let (_, who) = *Step::ALL.iter().find(|(_, name)| *name == who).expect(row);
+            let [step, task, handle, task_then, handle_then] = cells[..] else { panic!("{row}") };
+            let (_, step) = *Step::ALL.iter().find(|(_, name)| *name == step).expect(row);
             let then = |cell, before, all| if cell == "-" { before } else { named(cell, all)[0] };
             let mut allowed = BTreeSet::new();
             for before in named(task, &TASK) {
                 for joined in named(handle, &HANDLE) {
                     let after = then(task_then, before, &TASK) | then(handle_then, joined, &HANDLE);
-                    allowed.insert((who, before | joined, after));
+                    allowed.insert((step, before | joined, after));
                 }
             }
             (row, allowed)
@@ -48,7 +48,10 @@ fn rows() -> Vec<(&'static str, BTreeSet<Transition>)> {
 
 /// What has happened in this process.
 fn seen() -> BTreeSet<Transition> {
-    Step::ALL.into_iter().flat_map(|(step, who)| step.seen().map(move |(old, new)| (who, old, new))).collect()
+    Step::ALL
+        .into_iter()
+        .flat_map(|(step, name)| step.seen().map(move |(old, new)| (name, old, new)))
+        .collect()
 }
 
 /// Nothing has happened that the table does not have.
@@ -56,7 +59,7 @@ pub fn assert_nothing_else_happens() {
     let allowed: BTreeSet<Transition> = rows().into_iter().flat_map(|(_, allowed)| allowed).collect();
     let seen = seen();
     let others: Vec<_> = seen.difference(&allowed).collect();
-    assert!(others.is_empty(), "not in the table, by who, state before and after: {others:?}");
+    assert!(others.is_empty(), "not in the table, by step, state before and after: {others:?}");
 }
 
 /// Each row of the table has happened.
