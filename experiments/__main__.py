@@ -3,7 +3,7 @@
     python -m experiments [--tiny]
 
 - coverage, a simulation: what the estimator says of series whose truth is known, made of the components that the
-  reference run shows (`async_cost/statistics/coverage.py`). Its table is data/experiments/coverage.csv.
+  reference run shows (`coverage.py`). Its table is data/experiments/coverage.csv.
 - shapes: what each shape of a call costs the compiler (`shapes.py`), in data/experiments/shapes.csv.
 - cells: ratios from the cells of notebooks beside those of `cargo bench` (`cells.py`), in
   data/experiments/cells.csv; it needs the Rust kernel.
@@ -36,13 +36,13 @@ from async_cost.runs.find import reference_run
 from async_cost.runs.reader import read_table
 from async_cost.runs.record import read_record
 from async_cost.runs.schemas import TimeRows
-from async_cost.statistics import coverage
+from async_cost.statistics.coverage import components
 from async_cost.statistics.trials import trial_times
 from async_cost.words import CONTROL
 from async_cost.workflow import layouts
 from async_cost.workflow.steps import CARGO_ENV
 from async_cost.workflow.toolchain import ROOT
-from experiments import cells, shapes
+from experiments import cells, coverage, shapes
 
 STUDY = "zero-cost"
 TANGO = ROOT / "rust-kernels" / "tango" / "Cargo.toml"
@@ -243,7 +243,7 @@ def _now() -> str:
 
 #: Tables that need no trials, by name, with what makes them and how many decimals it has.
 TABLES = {
-    "coverage": (lambda: coverage.coverage(coverage.components(reference_run())), 4),
+    "coverage": (lambda: coverage.coverage(components(reference_run())), 4),
     "shapes": (shapes.measure, 1),
     "cells": (cells.compare, 4),
 }

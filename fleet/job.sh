@@ -14,7 +14,8 @@ measured() { [ -e "$own"/*/*/run.json ]; }
 measure() { { check_out 2>&- || { make_anew && check_out; }; } && make -C "$checkout" measure ASYNC_COST_RUNS="$own" "$@"; }
 # The link says which run came of it, and leads nowhere until that is there.
 hand_over() {
-    cd "$own" && run=$(dirname */*/run.json) && mkdir -p "$runs/${run%/*}" &&
+    cd "$own" && run=$(dirname */*/run.json) && mkdir -p "$runs/${run%/*}" "$runs/../comparisons" &&
+        cp ../comparisons/*.csv "$runs/../comparisons" &&
         ln -sfn "$runs/$run" run && mv -T "$run" "$runs/$run"
 }
 trap 'exit 1' TERM # cancelled: not tried again

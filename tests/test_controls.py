@@ -15,7 +15,7 @@ from async_cost.literature import replication
 from async_cost.literature.claims import load_claims
 from async_cost.runs.find import load_run
 from async_cost.runs.record import KINDS
-from async_cost.statistics.effects import Values, effect
+from async_cost.statistics.effects import effect
 from async_cost.statistics.interval import RANKS, quantile
 from async_cost.statistics.judge import judged
 from async_cost.statistics.measured import Measured
@@ -227,7 +227,7 @@ def test_a_combination_of_comparisons_uses_what_the_controls_add(tmp_path):
     measured = Measured(run, "zero-cost")
     free, calls = (pair("zero-cost", "nonbox", "manual", parameter) for parameter in (OFF, ON))
     both = ratio_of_ratios(calls, free)
-    found = effect(both, both.cases[0], lambda study: Values(run, study))
+    found = effect(both, both.cases[0], lambda study: Measured(run, study))
     bias = measured.declared["bias"][0]
     assert bias > 0 and found.fixed == pytest.approx(quantile(19) * np.sqrt(2) * bias)
     assert np.log(found.high / found.low) > 2 * found.fixed

@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from made_up_runs import BASELINE, OFF, Study, change_record, make_run
@@ -12,7 +13,7 @@ from refusal import refused
 from async_cost.runs import finish
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.find import load_run
-from async_cost.runs.record import KINDS, read_record
+from async_cost.runs.record import KINDS
 from async_cost.statistics.disturbance import conditions
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import paired
@@ -79,18 +80,30 @@ def test_a_study_lasted_as_long_as_its_episodes_whatever_ran_between_them(tmp_pa
     assert load_run(run).seconds(STUDY) is None, "it was interrupted"
 
 
-def test_a_finished_run_says_what_it_said_before(tmp_path):
-    partial = make_run(tmp_path / "made", rounds=6, episodes=3)
-    moved = tmp_path / "runs" / ".partial" / "plan"
-    moved.parent.mkdir(parents=True)
-    partial.rename(moved)
-    document = json.loads((moved / "run.json").read_text())
-    change_record(moved, {"ended": None})
-    folder = finish.finish(moved, tmp_path / "runs", tmp_path / "outcome.json")
-    written = json.loads((folder / "run.json").read_text())
-    assert written.pop("ended") and document.pop("ended")
-    assert written == document and read_record(folder / "run.json")
-    load_run(folder)
+def finished(tmp_path) -> Path:
+    """A run that was measured below tmp_path."""
+    partial = tmp_path / "runs" / ".partial" / "plan"
+    partial.parent.mkdir(parents=True)
+    make_run(tmp_path / "made", rounds=6, episodes=3, changes={"ended": None}).rename(partial)
+    return finish.finish(partial, tmp_path / "runs", tmp_path / "outcome.json")
+
+
+def test_a_finished_run_says_what_it_said_before_and_names_what_it_compares_by_hash(tmp_path):
+    folder, before = finished(tmp_path), load_run(make_run(tmp_path / "before", rounds=6, episodes=3))
+    after = load_run(folder)
+    assert after.comparisons(STUDY).equals(before.comparisons(STUDY))
+    assert after.info == msgspec.structs.replace(before.info, ended=after.info.ended)
+    digest = json.loads((folder / "run.json").read_text())["studies"][STUDY]["comparisons"]
+    assert (tmp_path / "comparisons" / f"{digest}.csv").is_file()
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_text(file.read_text().lower())])
+def test_a_run_whose_comparisons_are_missing_or_altered_is_refused(tmp_path, damage):
+    folder = finished(tmp_path)
+    (file,) = (tmp_path / "comparisons").iterdir()
+    damage(file)
+    error = refused(folder)
+    assert error.path == file and "where the run was measured" in error.remedy
 
 
 @pytest.mark.parametrize(("where", "what"), [(Path, "unlink"), (finish.os, "rename")])

@@ -23,6 +23,7 @@ from async_cost.workflow.studies import analysis
 from async_cost.workflow.toolchain import ROOT
 from experiments import __main__ as experiments
 from experiments import cells, shapes
+from experiments import coverage as simulation
 
 TRUTH = {"manual": 1.0, "nonbox": 2.5, "box": 3.0}
 
@@ -115,8 +116,8 @@ def test_sittings_are_where_the_others_say_as_often_as_in_honest_series(sittings
 
 def test_simulated_intervals_hold_the_truth_and_find_what_is_large(sittings, monkeypatch):
     monkeypatch.setattr(coverage, "SERIES", 200)
-    found = coverage.coverage(coverage.components(sittings))
-    assert found.height == len(coverage.DESIGNS) * len(coverage.CORRELATED)
+    found = simulation.coverage(coverage.components(sittings))
+    assert found.height == len(simulation.DESIGNS) * len(simulation.CORRELATED)
     honest = found.filter(hours="independent", sittings=6).row(0, named=True)
     assert 0.92 < honest["inside"] < 0.98 and 0.92 < honest["inside_added"] < 0.98 and honest["wrong"] < 0.002
     assert honest["found_0.01"] < 0.05 < honest["found_0.05"]

@@ -10,7 +10,6 @@ from async_cost.report.records import remarks
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.find import choose_run, load_run
 from async_cost.statistics.interval import estimates
-from async_cost.statistics.judge import Trust
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import trial_values
@@ -50,9 +49,8 @@ def verdicts(run) -> dict[Key, str | None]:
     return {row[:3]: row[3] for row in found.select(*KEY, "verdict").iter_rows()}
 
 
-def trust(run, group: str | None = None) -> Trust:
-    measured = Measured(run, STUDY)
-    return measured.trust if group is None else measured.groups[group]
+def refusals(run) -> dict[str, list[str]]:
+    return Measured(run, STUDY).refused
 
 
 # -- groups --------------------------------------------------------------------------------------------------
@@ -75,12 +73,9 @@ def test_two_variants_of_a_group_are_compared_within_its_limit(tmp_path):
 
 def test_a_group_that_cannot_be_trusted_takes_the_verdict_from_its_own_comparisons_and_trust_from_the_study(tmp_path):
     run = made(tmp_path, times=TIMES | {CONTROLS: 4.4e5})
-    judged = trust(run)
-    assert not judged.trusted
-    (reason,) = judged.reasons
+    ((group, (reason,)),) = refusals(run).items()
+    assert group == "threads"
     assert "`tokio (A/A)` in `multi_thread/spawn` differs" in reason and "identical" in reason
-    assert trust(run, "").trusted and not trust(run, "threads").trusted
-    assert trust(run).extent == "in part"
     found = verdicts(run)
     assert found[SMOL] == "slower" and found[SMOLS] is None
     together = read_many([run.path])
@@ -92,16 +87,15 @@ def test_a_group_that_cannot_be_trusted_takes_the_verdict_from_its_own_compariso
 
 def test_a_control_that_reaches_beyond_the_limit_leaves_comparisons_undecided_and_refuses_none(tmp_path):
     run = made(tmp_path, noise=0.03, groups={"": 0.01, "threads": 0.01})
-    assert trust(run).trusted
-    control = trust(run, "threads").controls.row(0, named=True)
+    assert not refusals(run)
+    control = Measured(run, STUDY).declared.filter("control", group="threads").row(0, named=True)
     assert max(1 - control["low"], control["high"] - 1) > control["limit"] == 0.01
     assert verdicts(run)[NIOS] == "undecided" and verdicts(run)[SMOLS] == "slower"
 
 
 def test_a_group_without_a_control_is_not_trusted(tmp_path):
     run = made(tmp_path, comparisons=[pair for pair in COMPARED if pair[0] != CONTROLS])
-    assert trust(run).reasons == ("the comparisons of group `threads` have no A/A control",)
-    assert trust(run, "").trusted
+    assert refusals(run) == {"threads": ["the comparisons of group `threads` have no A/A control"]}
 
 
 # -- failures ------------------------------------------------------------------------------------------------
@@ -112,17 +106,16 @@ def test_what_was_to_be_compared_with_a_failed_baseline_is_kept_without_a_ratio(
     assert run.time(STUDY).filter(bench=CROWD, variant="tokio")["round"].max() == 4
     assert run.time(STUDY).filter(bench=CROWD, variant="nio")["round"].n_unique() == 12
     assert NIOS not in verdicts(run) and SMOL in verdicts(run)
-    judged = trust(run)
-    assert "`tokio (A/A)` in `multi_thread/spawn` was not measured" in " ".join(judged.reasons)
+    assert list(refusals(run)) == ["threads"]
+    assert "`tokio (A/A)` in `multi_thread/spawn` was not measured" in " ".join(refusals(run)["threads"])
     assert "`tokio` in `multi_thread/spawn` failed" in " ".join(remarks(run, STUDY)), "and no empty brackets"
-    assert not any("was not measured" in reason for reason in trust(run, "").reasons)
 
 
 def test_a_baseline_that_failed_at_once_has_no_row_and_the_run_still_loads(tmp_path):
     run = made(tmp_path, rounds=12, failed={TOKIO: 0, TOKIOS: 0})
     assert "tokio" not in run.time(STUDY)["variant"]
     assert not verdicts(run)
-    assert not trust(run).trusted
+    assert refusals(run)
 
 
 # -- units and metrics ------------------------------------------------------------------------------------------

@@ -153,7 +153,7 @@ def test_an_announcement_is_about_the_first_series_since_and_refuses_all_until_i
     assert (announced(run), not_as_announced(run)) == ((3, 3, ""), "2 of 3 announced sittings")
     table = comparisons(run).frame
     assert set(table["doubt"]) == {"2 of 3 announced sittings"} and table["verdict"].null_count() == table.height
-    assert "the series has 2 of 3 announced sittings" in Measured(run, "zero-cost").trust.reasons
+    assert "the series has 2 of 3 announced sittings" in Measured(run, "zero-cost").refused[""]
     elsewhere = shutil.copytree(series[0].parent, tmp_path / "elsewhere" / "runs" / "made-up") / series[1].name
     assert announced(load_run(elsewhere)) is None, "it is nobody's announcement"
     later = load_run(make_run(tmp_path, name="20260301T000000Z", **how))

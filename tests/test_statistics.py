@@ -15,7 +15,7 @@ from async_cost.runs.find import load_run, open_run
 from async_cost.statistics import judge
 from async_cost.statistics.disturbance import conditions
 from async_cost.statistics.interval import RANKS, estimates, ranks
-from async_cost.statistics.judge import Trust, Verdict, verdict_column
+from async_cost.statistics.judge import Verdict, verdict_column
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import lowest, trial_times
@@ -200,9 +200,8 @@ def test_added_time_is_for_one_request(tmp_path):
     ],
 )
 def test_the_interval_decides_the_word(low, high, word):
-    frame = pl.DataFrame({"low": [low], "high": [high]})
-    assert frame.select(verdict_column(True))["verdict"].to_list() == [word.value]
-    assert frame.select(verdict_column(False))["verdict"].to_list() == [None]
+    frame = pl.DataFrame({"low": [low, low], "high": [high, high], "trusted": [True, False]})
+    assert frame.select(verdict_column(pl.col("trusted")))["verdict"].to_list() == [word.value, None]
 
 
 @pytest.mark.parametrize(("ratio", "word"), [(1.05, "slower"), (0.95, "faster"), (1.0, "same"), (1.01, "undecided")])
@@ -235,13 +234,11 @@ def judged_rows(rows: pl.DataFrame) -> pl.DataFrame:
     return judge.judged(rows.cast(dict.fromkeys(UNKNOWN, pl.Float64)), "standard")
 
 
-def judged(tmp_path, **how) -> Trust:
-    return Measured(load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, **how)), STUDY).trust
-
-
-def test_an_honest_run_is_trusted(tmp_path):
-    found = judged(tmp_path)
-    assert found.trusted and found.reasons == () and found.controls["parameter"].to_list() == [OFF, ON]
+def test_a_run_is_trusted_if_its_controls_are_there_and_hold(tmp_path):
+    runs = [make_run(tmp_path / "with", {("nonbox", OFF): 3.0}), make_run(tmp_path / "without", controls={})]
+    honest, without = (Measured(load_run(run), STUDY) for run in runs)
+    assert not honest.refused
+    assert without.refused == {"": ["the comparisons of no named group have no A/A control"]}
 
 
 def test_two_loads_are_compared_where_the_controls_of_both_hold():
@@ -317,10 +314,6 @@ def test_a_comparison_turned_round_is_its_mirror_image():
     assert back["change"] is back["smallest"] is None
 
 
-def test_a_run_without_control_is_not_trusted(tmp_path):
-    assert judged(tmp_path, controls={}).reasons == ("the run has no A/A control",)
-
-
 def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
     study = "studies.zero-cost"
     changes = {
@@ -331,7 +324,7 @@ def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
     }
     run = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, changes=changes, failed=[("nonbox", OFF)]))
     text = " ".join(remarks(run, STUDY))
-    assert Measured(run, STUDY).trust.trusted
+    assert not Measured(run, STUDY).refused
     for word in (f"10.0{PERCENT}", "load 1.90", "kvm", "uncommitted changes", "made-up failure"):
         assert word in text
     assert "<b>" not in text

@@ -12,28 +12,18 @@ import msgspec
 from async_cost.findings.committed import definitions, judged
 from async_cost.findings.finding import Filled, Judge, slot
 from async_cost.findings.latency import latencies
-from async_cost.findings.prices import counted, priced, quantity
+from async_cost.findings.prices import Place, counted, priced, quantity
 from async_cost.findings.record import SHOWN, Finding, Slot
 from async_cost.literature.replication import outcomes
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.runs.judged import claims_of_today, definition, seen_by
 from async_cost.runs.run import Run
-from async_cost.statistics.effects import Case, Key
+from async_cost.statistics.effects import Case
+from async_cost.statistics.measured import Key
 from async_cost.statistics.statement import Outcome, Weighed, weigh
 
 #: What of a finding is judged, besides its operands and the limits of their groups.
-OF_FINDING = (
-    "operation",
-    "quantity",
-    "unit",
-    "per",
-    "share",
-    "processors",
-    "of",
-    "relation",
-    "least",
-    "most",
-)
+OF_FINDING = ("operation", "quantity", "unit", "per", "share", "processors", "of", "relation", "least", "most")
 #: The page of the latency numbers.
 LATENCY = "latency"
 #: In place of an operation, of a figure that a document reports.
@@ -42,8 +32,6 @@ PUBLISHED = "published"
 NOT_JUDGED = "not judged"
 #: Digits of a number in data/judged.csv: the last ones of a sum depend on the order in which threads add up.
 DIGITS = 6
-#: The id of a finding or claim, and the name of a slot.
-Place = tuple[str, str]
 #: How small a difference matters where a study compares two keys.
 Limits = Mapping[tuple[str, Key, Key], float]
 
@@ -88,13 +76,11 @@ def row_of(one: Slot, limits: Limits, beside: int = 0) -> dict[str, object]:
     judged = [*(getattr(one, name) for name in OF_FINDING), used, one.main.cases]
     judged.insert(OF_FINDING.index("share") + 1, ())  # of what was a column once, and empty: hashes stay
     judged += ([one.main.constant] if one.main.constant is not None else []) + ([beside] if beside else [])
-    return {
-        **{"id": one.id, "slot": one.name, "operands": " & ".join(map(_shown, one.main.cases))},
-        **{name: getattr(one, name) for name in OF_FINDING},
-        **({"operation": PUBLISHED} if one.main.constant is not None else {}),
-        "limits": _numbers(used),
-        **{"hash": definition(msgspec.to_builtins(judged)), "sentence": definition(one.statement)},
-    }
+    row: dict[str, object] = {"id": one.id, "slot": one.name, "operands": " & ".join(map(_shown, one.main.cases))}
+    row |= {name: getattr(one, name) for name in OF_FINDING}
+    row |= {"operation": PUBLISHED} if one.main.constant is not None else {}
+    row |= {"limits": " ".join(f"{limit:g}" for limit in used)}
+    return row | {"hash": definition(msgspec.to_builtins(judged)), "sentence": definition(one.statement)}
 
 
 def rows_of_finding(one: Finding, limits: Limits) -> list[dict[str, object]]:
@@ -126,10 +112,6 @@ def _shown(case: Case) -> str:
     return " > ".join("|".join((one.study, *one.key, one.counter)) for one in sides)
 
 
-def _numbers(some: Iterable[float]) -> str:
-    return " ".join(f"{number:g}" for number in some)
-
-
 def rows_of(findings: Iterable[Finding], reference: Run) -> Iterator[dict[str, object]]:
     """The rows of data/findings.csv. `changed` stays as somebody wrote it; `since` is the day on which a definition
     came about, of those that the reference has not recorded, `reworded` that on which a sentence became another one.
@@ -159,9 +141,9 @@ def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, objec
     for found in map(judge, findings):
         for one in found.slots:
             at = one.slot.id, one.slot.name
-            yield _row("finding", *at, hashes[at], run) | _says(one) | {"tested": _yes(hashes[at] in tested)}
+            yield _row("finding", *at, hashes[at], run) | _says(one) | {"tested": "yes" if hashes[at] in tested else ""}
     for price in price_slots():
-        filled = Filled(price, *weigh(price, price.main.cases, judge.effects(price.main), judge.values), judged=False)
+        filled = Filled(price, *weigh(price, price.main.cases, judge.effects(price.main), run), judged=False)
         yield _row("price", price.id, price.name, str(row_of(price, limits_of_today())["hash"]), run) | _says(filled)
     for said in outcomes(run):
         weighed = said.published
@@ -170,10 +152,6 @@ def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, objec
 
 def _row(kind: str, id: str, slot: str, hash: str, run: Run) -> dict[str, object]:
     return {"kind": kind, "id": id, "slot": slot, "hash": hash, "series": run.info.run_id}
-
-
-def _yes(true: bool) -> str:
-    return "yes" if true else ""
 
 
 def _says(one: Filled) -> dict[str, object]:

@@ -10,7 +10,8 @@ from async_cost.findings.committed import kind, machines
 from async_cost.findings.operands import Expected, Quantity
 from async_cost.findings.record import SHOWN, Finding, Slot
 from async_cost.runs.run import Run
-from async_cost.statistics.effects import Effect, Values, effect
+from async_cost.statistics.effects import Effect, effect
+from async_cost.statistics.measured import Measured
 from async_cost.statistics.statement import Outcome, Weighed, together, weigh
 
 
@@ -32,17 +33,12 @@ class Filled:
 
     @property
     def ends(self) -> dict[str, float]:
-        """The least and the greatest number, the lowest and the highest end of an interval; nothing of what was not
-        measured.
-        """
-        numbers = [(one.effect, one.low, one.high) for one in self.each]
-        known = [
-            (value, low, high)
-            for value, low, high in numbers
-            if value is not None and low is not None and high is not None
-        ]
-        names = {"least": (min, 0), "greatest": (max, 0), "low": (min, 1), "high": (max, 2)}
-        return {name: of([one[at] for one in known]) for name, (of, at) in names.items()} if known else {}
+        """The least and the greatest number, the lowest and the highest end of an interval, where measured."""
+        if not self.measured:
+            return {}
+        numbers = [one.numbers for one in self.measured]
+        values, lows, highs = zip(*numbers, strict=True)
+        return {"least": min(values), "greatest": max(values), "low": min(lows), "high": max(highs)}
 
 
 @dataclass(frozen=True)
@@ -86,38 +82,31 @@ def finding(
     """The finding that says `sentence` with these slots. Raises ValueError for what a program can see to be wrong with
     it (`lint`).
     """
-    made = tuple(_slot(f"{page}-{id}", name, one, sentence, processors) for name, one in slots.items())
+    made = tuple(slot(f"{page}-{id}", name, one, sentence, processors) for name, one in slots.items())
     one = Finding(id=f"{page}-{id}", page=page, sentence=sentence, label=label, slots=made, note=note, so=so)
     lint.check(one)
     return one
 
 
-def _slot(id: str, name: str, given: Quantity | Expected, sentence: str, processors: int) -> Slot:
+def slot(id: str, name: str, given: Quantity | Expected, sentence: str, processors: int = 1) -> Slot:
+    """Return the slot of a quantity, which is judged if something is expected of it. Raises ValueError for what is no
+    quantity, and for a region that does not fit it.
+    """
     if not isinstance(given, Quantity | Expected):
         raise ValueError(
             f"finding {id}: {name}= is which number of the {type(given).__name__}? Pass its .ratio or .added"
         )
-    return slot(id, name, given, sentence, processors)
-
-
-def slot(id: str, name: str, given: Quantity | Expected, sentence: str, processors: int = 1) -> Slot:
-    """The slot of a quantity, which is judged if something is expected of it. Raises ValueError for a region that does
-    not fit the quantity.
-    """
     expected = given if isinstance(given, Expected) else Expected(given, SHOWN)
     of, least, most = expected.quantity, expected.least, expected.most
     if expected.of != "all" and len(of.cases) < 2:
         raise ValueError(f"finding {id}: {expected.of} speaks of several cases, and there is one")
     if least is not None and most is not None and least > most:
         raise ValueError(f"finding {id}: the region from {least} to {most} is empty")
-    measure: dict[str, Any] = {
-        column: getattr(of, column) for column in ("operation", "quantity", "unit", "per", "share")
-    }
-    ends = {
-        name: None if end is None else float(end) for name, end in (("least", least), ("most", most))
-    }  # as read again
-    region: dict[str, Any] = ends | {"relation": expected.relation, "of": expected.of, "why": expected.why}
-    return Slot(id=id, statement=sentence, name=name, main=of, processors=processors, **measure, **region)
+    measure: dict[str, Any] = {part: getattr(of, part) for part in ("operation", "quantity", "unit", "per", "share")}
+    measure |= {"relation": expected.relation, "of": expected.of, "why": expected.why}
+    # As they are read again.
+    measure |= {"least": None if least is None else float(least), "most": None if most is None else float(most)}
+    return Slot(id=id, statement=sentence, name=name, main=of, processors=processors, **measure)
 
 
 class Judge:
@@ -126,7 +115,7 @@ class Judge:
     def __init__(self, run: Run) -> None:
         self.run = run
         #: What the run holds of a study.
-        self.values = cache(partial(Values, run))
+        self.measured = cache(partial(Measured, run))
         #: Whether nanoseconds were expected for this kind of machine.
         self.clock = any(one.kind == kind(run.info.machine) for one in machines())
 
@@ -134,7 +123,7 @@ class Judge:
         """The number of each case of a quantity."""
         if of.constant is not None:
             return [Effect(of.constant, of.constant, of.constant)]
-        return [effect(of, case, self.values) for case in of.cases]
+        return [effect(of, case, self.measured) for case in of.cases]
 
     def __call__(self, one: Finding, effects: Mapping[str, Sequence[Effect]] | None = None) -> Found:
         """What the run says about a finding; or what `effects` say, by slot, each with its own interval, in place of
@@ -147,6 +136,6 @@ class Judge:
         filled = []
         for slot in one.slots:
             number = among if slot.name in judged else 1
-            weighed, each = weigh(slot, slot.main.cases, found[slot.name], self.values, number)
+            weighed, each = weigh(slot, slot.main.cases, found[slot.name], self.run, number)
             filled.append(Filled(slot, weighed, each, slot.name in judged))
         return Found(one, tuple(filled))

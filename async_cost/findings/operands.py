@@ -3,7 +3,7 @@
 A pair is one that its study declares today (data/comparisons.csv), in either direction; any other raises LookupError.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sized
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -11,7 +11,8 @@ import polars as pl
 
 from async_cost.literature.published import published_times
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
-from async_cost.statistics.effects import UNIT_OF_WORK, Case, Key, Measure, Operand
+from async_cost.statistics.effects import UNIT_OF_WORK, Case, Measure, Operand
+from async_cost.statistics.measured import Key
 from async_cost.words import CONTROL
 
 #: Of more names than these an error message lists the first.
@@ -100,17 +101,10 @@ class Pair:
         return replace(self, key=self.baseline, baseline=self.key)
 
     @property
-    def published(self) -> float:
-        """The ratio that the document of the study reports. Raises LookupError where it reports none."""
-        times = {tuple(key): ns for *key, ns in published_times(self.study).select(*KEY, "ns").iter_rows()}
-        if not {self.key, self.baseline} <= set(times):
-            raise LookupError(f"no document reports {self.key} against {self.baseline}")
-        return times[self.key] / times[self.baseline]
-
-    @property
     def reported(self) -> Quantity:
-        """That figure as a number of a sentence."""
-        return replace(self.ratio, constant=self.published)
+        """The ratio that the document of the study reports. Raises KeyError where it reports none."""
+        times = {tuple(key): ns for *key, ns in published_times(self.study).select(*KEY, "ns").iter_rows()}
+        return replace(self.ratio, constant=times[self.key] / times[self.baseline])
 
     def time(self, per: str = UNIT_OF_WORK) -> Quantity:
         """Nanoseconds of the first side for a unit of work, or for one of the counter `per`, such as spawns."""
@@ -180,10 +174,6 @@ class Pairs:
         """The ratio of each by an exact count."""
         return self._together([pair.counted(counter).ratio for pair in self.each])
 
-    def beside(self, other: Pair) -> Quantity:
-        """The ratio of each over that of `other`, from the same rounds: of the two times, if they have one baseline."""
-        return self._together([ratio_of_ratios(pair, other) for pair in self.each])
-
     @staticmethod
     def _together(quantities: list[Quantity]) -> Quantity:
         if not quantities:
@@ -200,33 +190,17 @@ def pair(
     bench: str | None = None,
     baseline_parameter: str | None = None,
 ) -> Pair:
-    """The comparison of `variant` with `baseline` under one parameter, or two; `bench` where the variant is in several.
-    Raises LookupError where the study does not declare exactly one.
+    """Return the comparison of `variant` with `baseline` under one parameter, or two; `bench` where the variant is in
+    several. Raises LookupError where the study does not declare exactly one.
     """
-    declared = _both_ways(study).filter(variant=variant)
-    found = declared.filter(
-        baseline_variant=baseline,
-        parameter=parameter,
-        baseline_parameter=parameter if baseline_parameter is None else baseline_parameter,
-        **({} if bench is None else {"bench": bench}),
-    )
-    if found.height == 1:
-        return next(_of_rows(found))
-    if found.height:
-        problem = f"declares it {found.height} times: choose bench= from {_listed(found['bench'].to_list())}"
-    elif declared.height:
-        of_bench = declared if bench is None else declared.filter(bench=bench)
-        others = of_bench.select("baseline_variant", "parameter").unique(maintain_order=True).rows()
-        listed = "; ".join(f"{other!r} ({under!r})" for other, under in others[:LISTED])
-        problem = f"does not declare it; of {variant!r} it declares {listed}{_more(others)}"
-        if not others:
-            benches = declared["bench"].unique(maintain_order=True).to_list()
-            problem = f"has no {variant!r} in the bench {bench!r}; choose bench= from {_listed(benches)}"
-    else:
-        known = _both_ways(study)["variant"].unique(maintain_order=True).to_list()
-        near = _near(variant, known)
-        problem = f"has no such variant; it has {_listed(near)}"
-    raise LookupError(f"{variant!r} against {baseline!r} ({parameter!r}): {study} {problem}")
+    other = parameter if baseline_parameter is None else baseline_parameter
+    named = {"variant": variant, "bench": bench, "baseline_variant": baseline}
+    rows = _named(_both_ways(study), named | {"parameter": parameter, "baseline_parameter": other})
+    if rows.height > 1:
+        raise LookupError(
+            f"{study} compares {variant!r} in several benches: choose bench= from {_listed(rows, 'bench')}"
+        )
+    return next(_of_rows(rows))
 
 
 def pairs(
@@ -238,27 +212,18 @@ def pairs(
     bench: str | None = None,
     only: Collection[str] | None = None,
 ) -> Pairs:
-    """All comparisons that `study` declares of `variant`, with `baseline`, under `parameter`, in `bench` (None: any),
-    in the order of declaration; of the variants `only`, in their order. Controls are never among them.
+    """Return all comparisons that `study` declares of `variant`, with `baseline`, under `parameter`, in `bench` (None:
+    any), in the order of declaration; of the variants `only`, in their order. Controls are never among them.
 
-    Raises LookupError where there is none, or one of the names is unknown.
+    Raises LookupError where there is none.
     """
-    wanted = {"variant": variant, "baseline_variant": baseline, "parameter": parameter, "bench": bench}
-    named = {name: value for name, value in wanted.items() if value is not None}
-    rows = _both_ways(study) if variant or baseline else of_today().filter(study=study)
-    found = rows.filter(pl.col("parameter") == pl.col("baseline_parameter"), **named)
-    found = found.remove(pl.any_horizontal(pl.col("variant", "baseline_variant").str.ends_with(CONTROL)))
-    for name in only or ():
-        if name not in found["variant"]:
-            raise LookupError(f"{study} declares no comparison of {name!r} among {named}")
+    rows = _both_ways(study) if variant or baseline else _named(of_today(), {"study": study})
+    rows = rows.filter(pl.col("parameter") == pl.col("baseline_parameter"))
+    rows = rows.remove(pl.any_horizontal(pl.col("variant", "baseline_variant").str.ends_with(CONTROL)))
+    rows = _named(rows, {"variant": variant, "bench": bench, "baseline_variant": baseline, "parameter": parameter})
     if only is not None:
-        found = pl.DataFrame({"variant": list(only)}).join(found, on="variant", maintain_order="left")
-    if found.is_empty():
-        known = [
-            f"{name} {_listed(_near(value, rows[name].unique().sort().to_list()))}" for name, value in named.items()
-        ]
-        raise LookupError(f"{study} declares no comparison of {named}; known: {'; '.join(known)}")
-    return Pairs(tuple(_of_rows(found)))
+        rows = pl.concat(_named(rows, {"variant": name}) for name in only)
+    return Pairs(tuple(_of_rows(rows)))
 
 
 def ratio_of_ratios(one: Pair, other: Pair) -> Quantity:
@@ -272,25 +237,27 @@ def more_added(one: Pair, other: Pair) -> Quantity:
     return replace(one.added, operation="difference of differences", cases=(one.cases[0] + other.cases[0],))
 
 
-def _near(name: str, known: list[str]) -> list[str]:
-    """Those that `name` may be a slip of, else all."""
-    return [name] if name in known else get_close_matches(name, known) or known
+def _named(rows: pl.DataFrame, names: Mapping[str, str | None]) -> pl.DataFrame:
+    """The comparisons with these names, by column. Raises LookupError for the first name that leaves none."""
+    for column, name in names.items():
+        if name is not None:
+            known = rows
+            rows = rows.filter(pl.col(column) == name)
+            if rows.is_empty():
+                near = known.filter(pl.col(column).is_in(get_close_matches(name, known[column].unique().to_list())))
+                listed = _listed(known if near.is_empty() else near, column)
+                raise LookupError(f"no comparison of that study has {column} {name!r}, but {listed}")
+    return rows
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(map(repr, names[:LISTED])) + _more(names)
-
-
-def _more(names: Sized) -> str:
-    return " …" if len(names) > LISTED else ""
+def _listed(rows: pl.DataFrame, column: str) -> str:
+    names = rows[column].unique(maintain_order=True).to_list()
+    return ", ".join(map(repr, names[:LISTED])) + (" …" if len(names) > LISTED else "")
 
 
 def _both_ways(study: str) -> pl.DataFrame:
     """What the study declares, as it stands and turned."""
-    rows = of_today().filter(study=study)
-    if rows.is_empty():
-        known = ", ".join(of_today()["study"].unique(maintain_order=True))
-        raise LookupError(f"there is no study {study!r}; there are {known}")
+    rows = _named(of_today(), {"study": study})
     swap = dict(zip((*KEY, *BASE_KEY), (*BASE_KEY, *KEY), strict=True))
     return pl.concat([rows, rows.rename(swap).select(rows.columns)]).unique((*KEY, *BASE_KEY), maintain_order=True)
 

@@ -147,7 +147,7 @@ def _price(judge: Judge, entry: dict[str, str]) -> dict[str, object]:
 
     # A count is for a unit of work already, or for an iteration.
     whole = price.per in (UNIT_OF_WORK, None)
-    units = 1 if whole else judge.values(price.study).counts.get((*price.key, f"{price.per}"))
+    units = 1 if whole else judge.measured(price.study).counts.get((*price.key, f"{price.per}"))
     counts = {name: of(price.counted(counter)) for counter, name in COUNTED.items()}
     return {
         **time,

@@ -12,7 +12,8 @@ from async_cost import words
 from async_cost.literature.claims import Claim, Comparison, load_claims
 from async_cost.runs.judged import claims_of_today, seen_by
 from async_cost.runs.run import Run
-from async_cost.statistics.effects import Values, effect
+from async_cost.statistics.effects import effect
+from async_cost.statistics.measured import Measured
 from async_cost.statistics.statement import OUTCOMES, Outcome, Weighed, together, weigh
 
 #: Claims that are named; of more, only the number.
@@ -44,12 +45,12 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]
     claims.
     """
     claims = load_claims() if claims is None else claims
-    values = cache(partial(Values, run))
+    measured = cache(partial(Measured, run))
 
     def weighed(claim: Claim, comparison: Comparison) -> Weighed:
         cases = claim.cases(comparison)
-        effects = [effect(claim, case, values) for case in cases]
-        return weigh(claim, cases, effects, values)[0]
+        effects = [effect(claim, case, measured) for case in cases]
+        return weigh(claim, cases, effects, run)[0]
 
     def beside(claim: Claim) -> Iterator[Weighed | None]:
         for comparison in (Comparison.CLEAN, Comparison.OURS):

@@ -3,6 +3,7 @@ Markdown. Words from the run are escaped.
 """
 
 from collections.abc import Collection
+from itertools import chain
 
 from async_cost import words
 from async_cost.findings import names
@@ -128,7 +129,7 @@ def banner(run: Run, studies: Collection[str]) -> tuple[bool, str]:
     anything that they hold is judged; what is not and why, and what was found out about the run since.
     """
     tables = [Measured(run, study) for study in studies if study in run.info.studies]
-    judged = any(measured.trust.extent for measured in tables) or not tables
+    judged = any(measured.declared["doubt"].is_null().any() for measured in tables) or not tables
     known = [f"Known since: {erratum}" for measured in tables for erratum in errata(run, measured.study)]
     refused = [] if run.info.profile in NOT_EVIDENCE else filter(None, map(refused_groups, tables))
     return judged, " ".join([*refused, *known])
@@ -136,11 +137,11 @@ def banner(run: Run, studies: Collection[str]) -> tuple[bool, str]:
 
 def refused_groups(measured: Measured) -> str:
     """Which groups of a study are refused and why; nothing where none is."""
-    refused = [trust for trust in measured.groups.values() if not trust.trusted]
+    refused, groups = measured.refused, measured.declared["group"].n_unique()
     if not refused:
         return ""
-    reasons = list(dict.fromkeys(reason for trust in refused for reason in trust.reasons))
+    reasons = list(dict.fromkeys(chain(*refused.values())))
     further = len(reasons) - NAMED
     named = [*reasons[:NAMED], *([words.counted(further, "further reason")] if further > 0 else [])]
-    which = "" if len(refused) == len(measured.groups) else f"{len(refused)} of {len(measured.groups)} groups of "
+    which = "" if len(refused) == groups else f"{len(refused)} of {groups} groups of "
     return f"Not judged: {which}{words.code(measured.study)}, because {words.listing(named)}."

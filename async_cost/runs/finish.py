@@ -13,6 +13,7 @@ from pathlib import Path
 
 from async_cost.errors import DataError
 from async_cost.files import write_whole
+from async_cost.runs import comparisons
 from async_cost.runs.reader import read_json
 from async_cost.runs.run import open_sitting
 
@@ -33,13 +34,14 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     document = read_json(info_file)  # as it stands in the file: nothing is written that was only made of it for readers
     if document["ended"] is None:
         document["ended"] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        write_whole(info_file, json.dumps(document, indent=2) + "\n")
     target = runs / document["run_id"]
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         remedy = "Move it away and run the command again"
         raise DataError(target, "a run of this machine and time exists already", remedy)
     outcome.write_text(json.dumps({"run": document["run_id"], "plan": partial.name}) + "\n", encoding="utf-8")
+    comparisons.record(partial, document["studies"])
+    write_whole(info_file, json.dumps(document, indent=2) + "\n")
     # Files that only served the measuring: a run holds data alone.
     served = ("*.measure.ipynb", "*.episode.json", "*.counted", "*.tmp", ".*.partial", "episodes.json")
     for file in (file for pattern in served for file in partial.glob(pattern)):

@@ -5,18 +5,21 @@ that skips what it does not know cannot claim to have understood the rest. Facts
 reveal are None. Only `read_run_info` opens a run.json.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import msgspec
+import polars as pl
 from msgspec import Meta
 
 from async_cost.errors import DataError, quoted
 from async_cost.paths import SLUG
+from async_cost.runs.comparisons import recorded
 from async_cost.runs.profiles import PROFILES
-from async_cost.runs.reader import REMEASURE, read_bytes, read_json
+from async_cost.runs.reader import REMEASURE, read_json
 from async_cost.runs.schemas import STUDY
 
 SCHEMA_VERSION = 4
@@ -37,7 +40,8 @@ Rounds = Annotated[int, Meta(ge=1, le=1_000_000)]
 #: A time in UTC, such as 2026-11-20T19:01:02Z.
 Time = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$")]
 #: A SHA-256.
-Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+HASH = re.compile("[0-9a-f]{64}")
+Hash = Annotated[str, Meta(pattern=f"^{HASH.pattern}$")]
 #: Hashes of definitions (`runs.judged`), or of older runs one of all of them.
 Definitions = Annotated[str, Meta(pattern="^([0-9a-f]{64}|[0-9a-f]{16}( [0-9a-f]{16})*)$")]
 
@@ -240,8 +244,8 @@ class RunInfo(Span, frozen=True):
     boot: Hash | None = None
 
 
-#: Made here, since two threads that first use a type at once have crashed msgspec.
-DECODER = msgspec.json.Decoder(RunInfo)
+# Two threads that first use a type at once have crashed msgspec.
+msgspec.json.Decoder(RunInfo)
 #: What is wrong: the field, the problem, the remedy.
 Problem = tuple[str, str, str]
 
@@ -262,30 +266,27 @@ def read_record(path: Path) -> RunInfo:
     """Read a run.json whose fields are there and of the right types, of a run that may be unfinished, or of an
     experiment.
     """
-    try:
-        return DECODER.decode(read_bytes(path))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        column, problem, remedy = _refused(read_json(path), str(error))
-        raise DataError(path, problem, remedy, column=column) from None
-
-
-def _refused(document: dict, error: str) -> Problem:
-    """What msgspec objects to, with the study, which it does not name."""
-    version, studies = document.get("schema_version"), document.get("studies")
-    if version != SCHEMA_VERSION:
+    document = read_json(path)
+    if (version := document.get("schema_version")) != SCHEMA_VERSION:
         problem = f"schema version {quoted(version)}, this package reads {SCHEMA_VERSION}"
-        return "schema_version", problem, "Use the revision of async-cost that made the run, or measure again"
-    error = "".join(character if character.isprintable() else "?" for character in error)
-    problem, _, field = error.removesuffix("`").partition(" - at `$.")
-    if field.startswith("studies[...]") and isinstance(studies, dict):
-        for study, details in studies.items():
-            try:
-                msgspec.convert(details, StudyInfo)
-            except msgspec.ValidationError:
-                field = field.replace("[...]", f".{study}", 1)
-                break
-    remedy = "See data/README.md: measure again, or use the revision of async-cost that made the run"
-    return field, problem, remedy
+        remedy = "Use the revision of async-cost that made the run, or measure again"
+        raise DataError(path, problem, remedy, column="schema_version")
+    studies = document.get("studies")
+    where = "$"
+    try:
+        for study, details in studies.items() if isinstance(studies, dict) else ():
+            where = f"$.studies.{study}"
+            if isinstance(details, dict) and HASH.fullmatch(str(details.get("comparisons"))):
+                details["comparisons"] = recorded(path.parent, details["comparisons"])
+            msgspec.convert(details, StudyInfo)
+        where = "$"
+        return msgspec.convert(document, RunInfo)
+    except (msgspec.ValidationError, pl.exceptions.PolarsError) as error:
+        message = str(error).replace(" - at `$", f" - at `{where}", 1)
+        message = "".join(character if character.isprintable() else "?" for character in message)
+        problem, _, field = message.removesuffix("`").partition(" - at `$.")
+        remedy = "See data/README.md: measure again, or use the revision of async-cost that made the run"
+        raise DataError(path, problem, remedy, column=field) from None
 
 
 def _problems(path: Path, info: RunInfo) -> Iterator[Problem]:

@@ -1,6 +1,5 @@
-"""Do intervals hold the truth as often as they say, and what do they find? Two answers, both by the estimator of the
-table (`interval`): on simulated series, whose truth is known, and on the sittings of a real one, each predicted from
-the others.
+"""Do intervals hold the truth as often as they say? The sittings of a run, each predicted from the others by the
+estimator of the table (`interval`), beside simulated series, whose truth is known.
 """
 
 import math
@@ -16,14 +15,8 @@ from async_cost.runs.run import Run
 from async_cost.statistics.interval import CONFIDENCE, moderated, of_sittings, quantile, spreads
 from async_cost.statistics.table import comparisons, of_processes
 
-#: Sittings and processes a sitting of the simulated series.
-DESIGNS = ((6, 12), (3, 12))
-#: Whether an hour moves each key by itself, or nine tenths of the variance are one movement of the whole study.
-CORRELATED = {"independent": 0.0, "common": 0.9}
 #: What an hour adds where that is unknown.
 HOUR = 0.5
-#: Planted effects whose detection is told, besides none.
-EFFECTS = (0.005, 0.01, 0.02, 0.05)
 #: Simulated series of a study for each case, and comparisons that are simulated at most.
 SERIES, MOST = 300, 30
 #: What intervals are of.
@@ -84,7 +77,7 @@ def _of_keys(of_pairs: np.ndarray, one: np.ndarray, other: np.ndarray, number: i
     return np.sqrt(np.bincount(both, squares, number) / np.bincount(both, minlength=number))
 
 
-def _moderated(sittings: pl.DataFrame, of: str) -> pl.DataFrame:
+def moderated_pairs(sittings: pl.DataFrame, of: str) -> pl.DataFrame:
     """The estimates of ratios or of differences apart from speed (`of`) of each run and pair, as `interval.moderated`,
     over the pairs of a pool of a run; lever (0 of ratios); speed, speed_error, speed_freedom; and plain, the variance
     between sittings of the whole.
@@ -107,43 +100,13 @@ def _moderated(sittings: pl.DataFrame, of: str) -> pl.DataFrame:
     return found.join(more, on=BY, maintain_order="left")
 
 
-def _half(found: pl.DataFrame, confidence: float = CONFIDENCE) -> np.ndarray:
+def half_widths(found: pl.DataFrame, confidence: float = CONFIDENCE) -> np.ndarray:
     """Half the width of each interval."""
     freedom, error, free, of_speed = (
         found[name].to_numpy() for name in ("freedom", "error", "speed_freedom", "speed_error")
     )
     own, speed = (special.stdtrit(of, (1 + confidence) / 2) for of in (freedom, free))
     return np.hypot(own * error, found["lever"].to_numpy() * speed * of_speed)
-
-
-def coverage(of: pl.DataFrame, seed: int = 7) -> pl.DataFrame:
-    """What simulated series of each study and kind of `components` say: study, kind, sittings, processes, hours, cases,
-    inside and inside_added (shares of the intervals of ratios and of differences that hold the truth), half (median
-    half width of the former), found_… (share of planted effects that are called slower), wrong (share of these, of any
-    size, that are called faster).
-    """
-    rows, rng = [], np.random.default_rng(seed)
-    for (study, kind), some in of.group_by("study", "kind", maintain_order=True):
-        some = some.sample(min(MOST, some.height), seed=seed)
-        for (sittings, processes), (hours, common) in product(DESIGNS, CORRELATED.items()):
-            made = series(some, sittings, processes, common, rng)
-            found, added = (_moderated(made, what) for what in (RATIOS, DIFFERENCES))
-            mean, half, limit = (
-                found["mean"].to_numpy(),
-                _half(found),
-                some["limit"].to_numpy()[found["pair"].to_numpy()],
-            )
-            off = added.select(pl.col("mean") + pl.col("lever") * pl.col("speed")).to_series().abs().to_numpy()
-            planted = {effect: mean + np.log1p(effect) for effect in EFFECTS}
-            power = {f"found_{effect:g}": np.mean(at - half > np.log1p(limit)) for effect, at in planted.items()}
-            wrong = max(np.mean(at + half < np.log1p(-limit)) for at in planted.values())
-            case = {"study": study, "kind": kind, "sittings": sittings, "processes": processes, "hours": hours}
-            inside = {"inside": np.mean(np.abs(mean) <= half), "inside_added": np.mean(off <= _half(added))}
-            rows.append(case | {"cases": found.height} | inside | {"half": np.median(half)} | power | {"wrong": wrong})
-    return pl.DataFrame(rows)
-
-
-# -- held-out sittings ---------------------------------------------------------------------------------------
 
 
 def held_out(run: Run, seed: int = 7) -> pl.DataFrame:
@@ -170,7 +133,7 @@ def held_out(run: Run, seed: int = 7) -> pl.DataFrame:
         simulated = []
         for (kind,), some in known.filter(study=study).group_by("kind", maintain_order=True):
             some = some.sample(min(MOST, some.height), seed=seed)
-            processes = int(mine.filter(kind=kind)["count"].median())
+            processes = int(mine.filter(kind=kind).select(pl.col("count").median()).item())
             made = series(some, sittings, processes, 0.0, rng)
             simulated.append(made.with_columns(pair=pl.format("{} {}", pl.lit(kind), "pair"), pool=pl.lit(kind)))
         honest = {(what, test): found for what, test, found in _tests(pl.concat(simulated))}
@@ -181,7 +144,7 @@ def held_out(run: Run, seed: int = 7) -> pl.DataFrame:
                     honest[what, test].group_by("run").agg(pl.col(name).mean())[name], [0.025, 0.975]
                 )
                 row |= {name: found[name].mean(), f"{name}_low": low, f"{name}_high": high}
-            rows.append(row | {"score": found["score"].mean() / found["score_t"].mean()})
+            rows.append(row | {"score": found.select(pl.col("score").mean() / pl.col("score_t").mean()).item()})
     return pl.DataFrame(rows)
 
 
@@ -205,7 +168,7 @@ def _tests(sittings: pl.DataFrame) -> Iterator[tuple[str, str, pl.DataFrame]]:
 
 def _predicted(sittings: pl.DataFrame, some: Sequence[int], others: Sequence[int], of: str) -> pl.DataFrame:
     """Whether the mean of `some` is where `others` say (Welch). A single sitting takes its variance from the others."""
-    mine, theirs = (_moderated(sittings.filter(pl.col("sitting").is_in(part)), of) for part in (some, others))
+    mine, theirs = (moderated_pairs(sittings.filter(pl.col("sitting").is_in(part)), of) for part in (some, others))
     both = theirs.join(mine, on=BY, suffix="_own", maintain_order="left")
     for name in ("", "speed_"):
         error, free, own, own_free = (
@@ -217,9 +180,9 @@ def _predicted(sittings: pl.DataFrame, some: Sequence[int], others: Sequence[int
         both = both.with_columns(**(alone if len(some) == 1 else {f"{name}error": reach, f"{name}freedom": welch}))
     off = pl.col("mean") - pl.col("mean_own") + pl.col("lever") * (pl.col("speed") - pl.col("speed_own"))
     far = both.select(off.abs()).to_series().to_numpy()
-    half = _half(both)
+    half = half_widths(both)
     half_of_t = quantile(len(others) - 1) * np.sqrt(both["plain"].to_numpy() * (1 / len(others) + 1 / len(some)))
-    inside = {"inside_95": far <= half, "inside_50": far <= _half(both, 0.5)}
+    inside = {"inside_95": far <= half, "inside_50": far <= half_widths(both, 0.5)}
     # The interval score of 95 %: the width, and forty times what is missed.
     of_both = {"score": half, "score_t": half_of_t}
     scores = {name: 2 * width + 40 * np.maximum(0, far - width) for name, width in of_both.items()}

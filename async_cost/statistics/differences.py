@@ -1,13 +1,10 @@
-"""What a unit of work takes more: a sum of times, each with a factor, such as 1 and -1 of key and baseline.
+"""What a unit of work takes more: a sum of times, each with a factor, such as 1 and -1 of key and baseline
+(docs/method.md).
 
-Its value is made of the time of each second place, a baseline, and the ratio of the place before to it. So a difference
-has the sign that the ratio has, and a few slow processes decide it as little.
-
-Its error has two parts, on the scale of logarithms as those of ratios. The machine is slower in one hour than in
-another, for all keys of a study: this multiplies a difference, and moves no ratio. How well this `speed` is known, the
-sittings alone say, since an hour has one. Apart from it each time moves in proportion to its size, by itself, as the
-two sides of a ratio do, whose variance between hours the pool knows. So a difference of nearly equal times is known as
-well as their ratio, and one of very unequal times as well as the larger of them.
+Its value is made of the time of each second place, a baseline, and the ratio of the place before to it, so it has the
+sign of the ratio. Its error has two parts, on the scale of logarithms: that of the machine's `speed` in an hour, which
+multiplies a difference and moves no ratio, and, apart from it, that of each time by itself, in proportion to its size,
+whose variance between hours the pool knows.
 """
 
 from collections.abc import Sequence
@@ -22,18 +19,23 @@ PLACE = ("round", "sitting", "episode")
 
 
 def speeds(trials: pl.DataFrame) -> pl.DataFrame:
-    """How slow the machine was in each round of a study: PLACE, speed (the mean over keys of the logarithm of the time
-    over the mean of its key).
+    """Return how slow the machine was in each round of a study: PLACE, speed (the mean over keys of the logarithm of
+    the time over the mean of its key).
     """
     slower = pl.col("ns").log() - pl.col("ns").log().mean().over(KEY)
     return trials.with_columns(speed=slower).group_by(PLACE, maintain_order=True).agg(pl.col("speed").mean())
 
 
 def apart(rounds: pl.DataFrame, factors: Sequence[float], by: Sequence[str]) -> pl.DataFrame:
-    """Rounds (by..., PLACE, speed, and place0, place1, ..., times that are multiplied by `factors` and added up) with
-    value (the sum), larger (what is added in it, or what is subtracted), spread (by how much it moves if something
-    moves times as it moves a ratio by one), and apart, the sum in this round apart from speed, in spreads. All
-    but the last are the same in all rounds.
+    """Add value, larger, spread and apart to rounds.
+
+    Args:
+        rounds: by..., PLACE, speed, and place0, place1, ..., times that are multiplied by `factors` and added up.
+
+    Returns:
+        value: the sum. larger: what is added in it, or what is subtracted. spread: by how much it moves if something
+        moves times as it moves a ratio by one. apart: the sum in this round apart from speed, in spreads. All but the
+        last are the same in all rounds.
     """
     logs = [pl.col(f"place{number}").log() for number in range(len(factors))]
     sizes = []
@@ -57,9 +59,9 @@ def differences(
     pools: pl.DataFrame | None = None,
     **known: float,
 ) -> pl.DataFrame:
-    """The sums of times of `rounds` (as `apart` takes them, and unsure, the half width of the interval of the speed)
-    with their intervals, of which `pools` or `known` say what they say of ratios: by..., value, low, high, larger, and
-    the further columns of `interval.estimates`.
+    """Estimate the sums of times of `rounds` (as `apart` takes them, and unsure, the half width of the interval of the
+    speed): by..., value, low, high, larger, and the further columns of `interval.estimates`, with its `pools` and
+    `known`.
     """
     rounds = apart(rounds, factors, by)
     fixed = rounds.group_by(by).agg(pl.col("value", "larger", "spread", "unsure").first())

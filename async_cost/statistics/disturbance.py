@@ -39,8 +39,9 @@ def conditions(run: Run) -> pl.DataFrame:
 
 def _interruptions(run: Run, study: str) -> float | None:
     noted = run.metrics(study).filter(metric="involuntary_switches")
-    seconds = noted.join(run.time(study), on=[*KEY, "round", "sample"])["elapsed_ns"].sum() / 1e9
-    return noted["value"].sum() / seconds if seconds else None
+    samples = noted.join(run.time(study), on=[*KEY, "round", "sample"])
+    times, ns = noted.select(pl.col("value").sum()).item(), samples.select(pl.col("elapsed_ns").sum()).item()
+    return times / (ns / 1e9) if ns else None
 
 
 def steal_share(run: Run, study: str) -> float | None:
@@ -51,7 +52,7 @@ def steal_share(run: Run, study: str) -> float | None:
     """
     details, cores = run.study(study), run.info.machine.logical_cores
     before, after = details.steal_before_ms, details.steal_after_ms
-    if details.resumed or None in (before, after, details.ended, cores):
+    if details.resumed or before is None or after is None or details.ended is None or cores is None:
         return None
     seconds = words.seconds_between(details.started, details.ended)
     return (after - before) / 1000 / (seconds * cores) if seconds > 0 else None

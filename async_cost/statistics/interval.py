@@ -1,20 +1,12 @@
-"""The one interval: for a ratio or a time over the hours, the link orders and the processes of a series.
+"""The one interval: for a ratio or a time over the hours, the link orders and the processes of a series
+(docs/method.md).
 
-The model, on a scale on which errors are added (logarithms of ratios): value = truth + hour + process. A sitting is an
-hour of its own; in it each process has a link order and a memory layout of its own. Within a process the value is the
-median over its rounds; over processes and over sittings it is the plain mean, since a process that differs is one of
-those that a reader may get.
-
-Few sittings say little about their own variance. So it is moderated over the comparisons of a pool (a study's, of one
-kind), as limma does with genes (Smyth 2004): the variance between hours, `omega2`, is what a pool has in common; what
-processes alone would give, `v`, is a comparison's own; both together are the prior of the variance s2 between its
-sittings, with as many degrees of freedom, `d0`, as the spread of all s2 of the pool around their priors shows. Degrees
-of freedom are added as Satterthwaite (1946) does. With one sitting and a known `omega2` the prior is all there is; if
-that is unknown as well, the interval is the t interval over processes and does not cover another hour.
-
-With fewer than `LEAST_EPISODES` processes it is the median over all rounds, bounded by order statistics. How many of n
-values lie below their true median is binomial, whatever their distribution. So two of the sorted values, chosen by rank
-alone, enclose the median with a known probability (David and Nagaraja, Order Statistics, 2003, section 7.1).
+On a scale on which errors are added (logarithms of ratios), value = truth + hour + process: of a process the median
+over its rounds, over processes and sittings the plain mean. The variance between sittings, s2, is moderated by a prior
+of those of its pool (a study's, of one kind), as limma does with genes (Smyth 2004): `omega2`, the variance between
+hours, which a pool has in common, and `v`, what processes alone would give; `d0` are the degrees of freedom of the
+prior. With fewer than `LEAST_EPISODES` processes it is the median over all rounds, bounded by order statistics (David
+and Nagaraja, Order Statistics, 2003, section 7.1).
 """
 
 from collections.abc import Sequence
@@ -33,14 +25,15 @@ CONFIDENCE = 0.95
 #: Least number of processes whose spread is used. With three, the quantile of t is above 4 and the standard deviation
 #: hardly known.
 LEAST_EPISODES = 4
+#: The columns of an estimate, besides what it is of and its value.
+ESTIMATE = ("low", "high", "q1", "q3", "rounds", "episodes", "sittings", "error", "freedom", "quantile", "chance")
 #: Degrees of freedom in place of those of order statistics, whose width is given in normal standard errors.
 RANKS = 1e9
 
 
 def ranks(rounds: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
-    """Which of `rounds` sorted values, counted from 0, bound the interval of their median with at least `confidence`.
-
-    With too few rounds for that it is the smallest and the largest: less than six for 95 %.
+    """Return which of `rounds` sorted values, from 0, bound the interval of their median with at least `confidence`:
+    the smallest and the largest if there are too few, less than six for 95 %.
     """
     below = int(np.searchsorted(special.bdtr(np.arange(rounds + 1), rounds, 0.5), (1 - confidence) / 2))
     low = max(below - 1, 0)
@@ -48,20 +41,18 @@ def ranks(rounds: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
 
 
 def quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
-    """Half the width of an interval, in standard errors with so many degrees of freedom."""
+    """Return half the width of an interval, in standard errors with so many degrees of freedom."""
     return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
 def enough(rounds: int, episodes: int = 1) -> bool:
-    """Whether an interval over this many rounds and processes can contain the truth with `CONFIDENCE`."""
+    """Say whether an interval over this many rounds and processes can contain the truth with `CONFIDENCE`."""
     return episodes >= LEAST_EPISODES or 2 * 0.5**rounds <= 1 - CONFIDENCE
 
 
 def of_sittings(frame: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame:
-    """What each sitting says of `value`: by..., sitting, mean, within (variance between processes), count (of them).
-
-    A frame without a column `sitting` is of one. Sorted, so that sums end in the same digits whatever the order of
-    rows.
+    """Return what each sitting says of `value`: by..., sitting, mean, within (variance between processes), count (of
+    them), sorted, so that sums end in the same digits. A frame without a column `sitting` is of one.
     """
     frame = frame if "sitting" in frame.columns else frame.with_columns(sitting=0)
     processes = frame.group_by(*by, "sitting", "episode").agg(pl.col(value).median()).sort(*by, "sitting", "episode")
@@ -70,9 +61,9 @@ def of_sittings(frame: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFr
 
 
 def spreads(sittings: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """What rows of `of_sittings` say together: by..., mean, within, v (the part of within that is left in the mean of a
-    sitting), free (its degrees of freedom), s2 (variance between the means of sittings), moves (each mean less
-    that of all), sittings, episodes.
+    """Combine the sittings (`of_sittings`): by..., mean, within, v (the part of within that is left in the mean of a
+    sitting), free (its degrees of freedom), s2 (variance between the means of sittings), moves (each mean less that of
+    all), sittings, episodes.
     """
     return sittings.group_by(by, maintain_order=True).agg(
         pl.col("mean").mean(),
@@ -86,15 +77,15 @@ def spreads(sittings: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def hours(found: pl.DataFrame) -> pl.DataFrame:
-    """`omega2` and `d0` of each pool of comparisons in which some have several sittings: pool, omega2, d0. Rows of
-    `spreads` with pool and keys, the number of keys that the pool compares.
+def hours(rows: pl.DataFrame) -> pl.DataFrame:
+    """Estimate pool, omega2, d0 of each pool in which some comparisons have several sittings.
 
-    `d0` is that of limma: the variance of log(s2 / prior) beyond what sittings alone explain. Its limit is the number
-    of other comparisons that an hour moves independently, times the sittings but one: comparisons that share keys
-    repeat one another, and so do those of a study that an hour moves together.
+    `rows` are those of `spreads` with pool and keys, the number of keys that the pool compares. `d0` is that of limma:
+    the variance of log(s2 / prior) beyond what sittings alone explain. Its limit is the number of other comparisons
+    that an hour moves independently, times the sittings but one: comparisons that share keys repeat one another, and so
+    do those of a study that an hour moves together.
     """
-    several = found.filter(pl.col("sittings") > 1).with_columns(free=pl.col("sittings") - 1.0)
+    several = rows.filter(pl.col("sittings") > 1).with_columns(free=pl.col("sittings") - 1.0)
     omega2 = (pl.col("s2") - pl.col("v")).mean().clip(0.0).over("pool")
     several = several.with_columns(
         omega2=omega2, prior=pl.col("v") + omega2, most=pl.col("free").mean().over("pool") * pl.col("keys") / 2
@@ -109,7 +100,7 @@ def hours(found: pl.DataFrame) -> pl.DataFrame:
     whole = known & (pl.col("free") == pl.col("free").filter(known).max())
     moves = [
         (pl.col("moves").list.get(place, null_on_oob=True) / pl.col("prior").sqrt()).filter(whole)
-        for place in range(int(several["sittings"].max() or 0))
+        for place in range(max(several["sittings"].to_list()))
     ]
     pools = several.group_by("pool", maintain_order=True).agg(
         pl.col("omega2", "most").first(),
@@ -145,16 +136,15 @@ def _inverse_of_trigamma(value: np.ndarray) -> np.ndarray:
     return found
 
 
-def moderated(found: pl.DataFrame) -> pl.DataFrame:
-    """`found`, which has the columns of `spreads` and pool, keys, omega2 and d0 (null where the pool shall show them),
-    with these, and with prior (the variance that was expected of the mean of a sitting), error (the standard error of
-    the mean) and freedom.
+def moderated(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add prior (the variance that was expected of the mean of a sitting), error (the standard error of the mean) and
+    freedom to `rows`: those of `spreads` with pool, keys, omega2 and d0 (null where the pool shall show them).
     """
-    shown = hours(found.filter(pl.col("omega2").is_null()))
-    found = found.join(shown, on="pool", how="left", maintain_order="left", suffix="_shown")
-    found = found.with_columns(pl.coalesce(name, f"{name}_shown") for name in ("omega2", "d0"))
+    shown = hours(rows.filter(pl.col("omega2").is_null()))
+    rows = rows.join(shown, on="pool", how="left", maintain_order="left", suffix="_shown")
+    rows = rows.with_columns(pl.coalesce(name, f"{name}_shown") for name in ("omega2", "d0"))
     v, free, s2, sittings, omega2, d0 = (
-        found[name].cast(pl.Float64).fill_null(0.0).to_numpy()
+        rows[name].cast(pl.Float64).fill_null(0.0).to_numpy()
         for name in ("v", "free", "s2", "sittings", "omega2", "d0")
     )
     prior, more = v + omega2, sittings - 1
@@ -165,7 +155,7 @@ def moderated(found: pl.DataFrame) -> pl.DataFrame:
         freedom = 1 / (share**2 / np.where(prior > 0, of_prior, free) + np.where(more > 0, (1 - share) ** 2 / more, 0))
     freedom = np.where(more > 0, np.minimum(freedom, d0 + more), freedom)  # at most as many as limma has
     columns = {"prior": prior, "error": np.sqrt(variance / sittings), "freedom": np.maximum(freedom, 1)}
-    return found.with_columns(pl.Series(name, column, pl.Float64) for name, column in columns.items())
+    return rows.with_columns(pl.Series(name, column, pl.Float64) for name, column in columns.items())
 
 
 def estimates(
@@ -175,17 +165,22 @@ def estimates(
     pools: pl.DataFrame | None = None,
     **known: float,
 ) -> pl.DataFrame:
-    """`value` over sittings, processes and rounds (columns sitting, episode and a row a round of `frame`), with its
-    interval: by..., value, low, high, q1, q3, rounds, episodes, sittings, error, freedom, quantile, chance, omega2, d0,
-    prior, within.
+    """Estimate `value` over sittings, processes and rounds: by..., value, `ESTIMATE`, omega2, d0, prior, within.
 
-    `pools` says what is moderated together: by..., pool, keys, omega2, d0; the last two are null where the pool itself
-    shall show them. Without it each value is by itself, with the omega2 and d0 that are `known`. q1 and q3 are the
-    quartiles over all rounds, for charts; quantile is half the width of the interval in standard errors; chance is the
-    p-value of the value being 0: Student's t with `freedom`, with too few processes the exact sign test over rounds, in
-    which a value of exactly 0 counts for neither side. omega2 and d0 are null where the interval does not cover another
-    hour, prior and within where it does not cover another process. No rows give no estimates; less than two rounds
-    raise ValueError, and a value that is called like another of these columns DuplicateError.
+    Args:
+        frame: a row a round, with by, value, and sitting and episode unless they are one.
+        pools: what is moderated together: by..., pool, keys, omega2, d0; the last two are null where the pool itself
+            shall show them. Without it each value is by itself, with the omega2 and d0 that are `known`.
+
+    Returns:
+        q1 and q3 are the quartiles over all rounds, for charts; quantile is half the width of the interval in standard
+        errors; chance is the p-value of the value being 0: Student's t, with too few processes the exact sign test over
+        rounds. omega2 and d0 are null where the interval does not cover another hour, prior and within where it does
+        not cover another process.
+
+    Raises:
+        ValueError: for less than two rounds.
+        DuplicateError: for a value that is called like another of these columns.
     """
     # Whatever the column is called, it is none of those that are computed of it.
     places = [name for name in ("sitting", "episode") if name in frame.columns]
@@ -212,25 +207,23 @@ def estimates(
     half = pl.col("quantile") * pl.col("error")
     ends = {"value": pl.col("mean"), "low": pl.col("mean") - half, "high": pl.col("mean") + half}
     of_processes = ("omega2", "d0", "prior", "within", "error")
-    return found.with_columns(
+    found = found.with_columns(
         *(pl.when(several).then(end).otherwise(name).alias(name) for name, end in ends.items()),
         *(pl.when(several).then(name).alias(name) for name in of_processes),
-    ).select(
-        *(*by, pl.col("value").alias(value), "low", "high", "q1", "q3", "rounds", "episodes", "sittings", "error"),
-        *("freedom", "quantile", "chance", "omega2", "d0", "prior", "within"),
     )
+    return found.select(*by, pl.col("value").alias(value), *ESTIMATE, "omega2", "d0", "prior", "within")
 
 
 def centres(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.DataFrame:
-    """The `value` of `estimates` without its interval: by..., value."""
+    """Estimate `value` as `estimates` does, without its interval: by..., value."""
     found = of_sittings(frame, value, by).group_by(by).agg(pl.col("mean").mean(), episodes=pl.col("count").sum())
     found = found.join(frame.group_by(by).agg(pl.col(value).median()), on=by, maintain_order="left")
     return found.select(*by, pl.when(pl.col("episodes") >= LEAST_EPISODES).then("mean").otherwise(value).alias(value))
 
 
 def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.DataFrame:
-    """The median of `value` over rounds, bounded by order statistics, regardless of the process that measured them:
-    by..., value, low, high, q1, q3, rounds, above and below (rounds above and below 0).
+    """Return the median of `value` over all rounds, bounded by order statistics: by..., value, low, high, q1, q3,
+    rounds, above and below (rounds above and below 0).
     """
     values = pl.col(value)
     found = frame.group_by(by).agg(
@@ -242,8 +235,8 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.Data
         above=(values > 0).sum(),
         below=(values < 0).sum(),
     )
-    counts = found["rounds"].unique()
-    if counts.len() and counts.min() < 2:
+    counts = found["rounds"].unique().to_list()
+    if any(rounds < 2 for rounds in counts):
         raise ValueError("an interval needs at least two rounds")
     first, last = (
         pl.col("rounds").replace_strict({rounds: ranks(rounds)[end] for rounds in counts}, return_dtype=pl.Int64)
@@ -254,5 +247,5 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.Data
 
 
 def widened(value: Number, low: Number, high: Number, more: Number) -> tuple[Number, Number]:
-    """Both ends of an interval, with an independent error of half width `more` added as squares, on each side."""
+    """Return both ends of an interval with an independent error of half width `more` added as squares, on each side."""
     return value - ((value - low) ** 2 + more**2) ** 0.5, value + ((high - value) ** 2 + more**2) ** 0.5

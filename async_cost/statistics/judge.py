@@ -1,32 +1,14 @@
-"""The one judge: from an interval to a word, and what the controls of a run say about all of its intervals.
+"""The one judge: from an interval to a word, and what the controls of a run say about all of its intervals
+(docs/method.md).
 
-Two variants are practically equivalent when their ratio lies within the limit of their group, ±1 % unless the study
-declares another: below that, where the linker puts a function, or which thread wakes first, matters more than what was
-changed. An interval entirely above that region says slower, entirely below faster, entirely inside same; one that
-crosses a border leaves the question undecided.
-
-A control is a key measured a second time under another name. Its true ratio is 1, so any other result is error.
-That is used twice:
-
-- It corrects. If the controls of one kind are off by more than their own intervals explain, comparisons of this kind
-  are, too: one variance component (DerSimonian and Laird 1986, with the mean known to be 0), which widens each of their
-  intervals.
-- It refuses. A control that differs from its baseline by more than chance explains shows that its group compares
-  something else than it says, and nothing is concluded from that group. All controls of a run are tested together (Holm
-  1979), so in 95 % of honest runs none refuses. An imprecise control refuses nothing: what it cannot exclude, the
-  comparisons of its group cannot exclude either.
-
-Where work on one thread has two ratios, that of a typical machine (the median over rounds) and that of an undisturbed
-one (the lowest decile), the word is that of the typical machine, unless the undisturbed one says another word: then it
-is undecided, and the page says which says what.
-
-A comparison of two loads needs the controls of both: nothing is concluded from it if a group in which one of its sides
-is compared is refused.
+A control is a key measured a second time, so that its true ratio is 1. Controls correct: what they are off beyond their
+own intervals widens all intervals of their kind (one variance component, DerSimonian and Laird 1986). And they refuse:
+a control that differs from its baseline by more than chance explains (Holm 1979, over a run) shows that its group
+compares something else than it says. A comparison of two loads needs the controls of both.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from operator import itemgetter
 
@@ -45,7 +27,7 @@ EQUIVALENCE = 0.01
 NEAR = 0.1
 #: Begins what would decide a comparison whose two words contradict each other.
 CONTRADICTED = "nothing: "
-#: Nobody measures more often.
+#: More sittings than these are not counted.
 MOST_SITTINGS = 100
 
 
@@ -62,16 +44,16 @@ class Verdict(StrEnum):
 VERDICTS = pl.Enum([verdict.value for verdict in Verdict])
 
 
-def verdict_column(trusted: bool | pl.Expr, limit: float | pl.Expr = EQUIVALENCE, of: str = "") -> pl.Expr:
-    """The verdict for each row of a frame with low and high of a ratio, null where `trusted` is false; the column is
-    named verdict.
+def verdict_column(trusted: pl.Expr, limit: float | pl.Expr = EQUIVALENCE, prefix: str = "") -> pl.Expr:
+    """Return the verdict for each row of a frame with low and high of a ratio, null where not `trusted`, as `verdict`.
 
-    `limit` is one half-width of the region of practical equivalence for all rows, or an expression for each row's own;
-    `of` begins the names of other ends than low and high.
+    Args:
+        limit: half the width of the region of practical equivalence.
+        prefix: begins the names of other ends than low and high.
     """
-    low, high = pl.col(f"{of}low"), pl.col(f"{of}high")
+    low, high = pl.col(f"{prefix}low"), pl.col(f"{prefix}high")
     word = (
-        pl.when(pl.lit(trusted).not_() if isinstance(trusted, bool) else trusted.not_())
+        pl.when(trusted.not_())
         .then(None)
         .when(low > 1 + limit)
         .then(pl.lit(Verdict.SLOWER.value))
@@ -85,21 +67,14 @@ def verdict_column(trusted: bool | pl.Expr, limit: float | pl.Expr = EQUIVALENCE
     return word.cast(VERDICTS).alias("verdict")
 
 
-def disagree(typical: str | None, undisturbed: str | None) -> str | None:
-    """Why two decided words leave it open, in plain text; None if they do not."""
-    if typical == undisturbed or {typical, undisturbed} & {None, Verdict.UNDECIDED.value}:
-        return None
-    return f"{CONTRADICTED}{typical} on a typical machine, {undisturbed} on an undisturbed one"
-
-
 def sittings_needed(
     value: float, low: float, high: float, borders: Sequence[float], near: float, fixed: float, sittings: int
 ) -> float:
-    """How many sittings it takes, in all, until an interval that crosses one of `borders` would not; infinite if no
-    number would.
+    """Return how many sittings it takes, in all, until an interval that crosses one of `borders` would not; infinite if
+    no number would.
 
     Numbers are on a scale on which errors are added. The half width shrinks with the square root of the number of
-    sittings, but for `fixed`, the part that controls add to it. Within `near` of a border the value counts as on it.
+    sittings, but for `fixed`, the part that controls add. Within `near` of a border the value counts as on it.
     """
 
     def needed(border: float) -> float:
@@ -114,24 +89,24 @@ def sittings_needed(
 
 
 def in_sittings(number: float, covers_hours: bool = True) -> str:
-    """The same in words: `about 12 sittings`; a least number if the interval does not cover another hour."""
+    """Say a number of sittings: `about 12 sittings`; a least number if the interval does not cover another hour."""
     if math.isinf(number):
         return "no number of sittings, as it lies at the border or identical code differs by as much"
-    return (
-        f"more than {MOST_SITTINGS} sittings"
-        if number > MOST_SITTINGS
-        else f"{'' if covers_hours else 'at least '}about {max(math.ceil(round(number, 6)), 2)} sittings"
-    )
+    if number > MOST_SITTINGS:
+        return f"more than {MOST_SITTINGS} sittings"
+    return f"{'' if covers_hours else 'at least '}about {max(math.ceil(round(number, 6)), 2)} sittings"
 
 
 def _to_decide(row: Mapping) -> str | None:
     """What would decide a row; why it is refused; None if it is decided or was not measured."""
-    if row["ratio"] is None or row["doubt"]:
-        return row["doubt"] and row["ratio"] and f"nothing in this run: {row['doubt']}"
+    if row["ratio"] is None:
+        return None
+    if row["doubt"]:
+        return f"nothing in this run: {row['doubt']}"
     if row["verdict"] != Verdict.UNDECIDED:
         return None
     if row["typical"] != Verdict.UNDECIDED:
-        return disagree(row["typical"], row["quiet"])
+        return f"{CONTRADICTED}{row['typical']} on a typical machine, {row['undisturbed_word']} on an undisturbed one"
     value, low, high = (math.log(row[name]) for name in ("ratio", "low", "high"))
     borders, near = (math.log(1 - row["limit"]), math.log(1 + row["limit"])), math.log1p(NEAR * row["limit"])
     fixed = row["quantile"] * (row["bias"] or 0.0)
@@ -140,8 +115,8 @@ def _to_decide(row: Mapping) -> str | None:
 
 
 def judged(comparisons: pl.DataFrame, profile: str, refused: str | None = None) -> pl.DataFrame:
-    """Corrects, and adds bias, doubt and verdict to, all comparisons of a run. `refused` says why nothing is concluded
-    from any of them.
+    """Correct all comparisons of a run, and add bias, doubt and verdict. `refused` says why nothing is concluded from
+    any of them.
 
     Takes study, the columns of a pair, group, kind, limit, control, ratio, low, high, rounds, episodes, sittings,
     freedom, quantile, unit_ns (the time of the slower side), undisturbed, next_... and added_... with their ends,
@@ -152,36 +127,30 @@ def judged(comparisons: pl.DataFrame, profile: str, refused: str | None = None) 
     row, and is null without a reason; `verdict` is null if there is one; `to_decide` says what would decide an
     undecided one.
     """
-    found = comparisons.with_columns(chance=_holm(_beside_others(comparisons)))
-    found = _corrected(found.join(_biases(found), on="kind", how="left", maintain_order="left"))
-    groups: dict[tuple[str, str], list[dict]] = {}
-    for row in found.iter_rows(named=True):
-        groups.setdefault((row["study"], row["group"]), []).append(row)
-    reasons = {
-        of: list(dict.fromkeys(kind for kind, _ in _reasons(rows, profile, refused))) for of, rows in groups.items()
-    }
+    rows = comparisons.with_columns(chance=_holm(_chances(comparisons)))
+    rows = _corrected(rows.join(_biases(rows), on="kind", how="left", maintain_order="left"))
+    groups = rows.partition_by("study", "group", as_dict=True).items()
+    why = {group: list(reasons(some.to_dicts(), profile, refused)) for group, some in groups}
     doubts = [
-        "; ".join(dict.fromkeys(kind for group in behind for kind in reasons[group])) or None
-        for behind in _groups_behind(found)
+        "; ".join(dict.fromkeys(reason for group in behind for reason in why[group])) or None
+        for behind in _groups_behind(rows)
     ]
-    found = found.with_columns(pl.Series("doubt", doubts, pl.String))
+    rows = rows.with_columns(pl.Series("doubt", doubts, pl.String))
     trusted, limit = pl.col("doubt").is_null(), pl.col("limit")
-    found = found.with_columns(
-        typical=verdict_column(trusted, limit), quiet=verdict_column(trusted, limit, "undisturbed_")
+    typical, undisturbed = verdict_column(trusted, limit), verdict_column(trusted, limit, "undisturbed_")
+    rows = rows.with_columns(typical=typical, undisturbed_word=undisturbed)
+    contradicted = pl.col("typical").ne(pl.col("undisturbed_word")) & pl.col("undisturbed_word").ne(
+        Verdict.UNDECIDED.value
     )
-    open_ones = pl.col("typical").ne(pl.col("quiet")) & pl.col("quiet").ne(Verdict.UNDECIDED.value)
-    word = pl.when(open_ones.fill_null(False)).then(pl.lit(Verdict.UNDECIDED.value, VERDICTS)).otherwise("typical")
-    found = found.with_columns(verdict=word)
-    texts = [_to_decide(row) for row in found.iter_rows(named=True)]
-    return found.drop("typical", "quiet").with_columns(to_decide=pl.Series(texts, dtype=pl.String))
+    undecided = pl.lit(Verdict.UNDECIDED.value, VERDICTS)
+    rows = rows.with_columns(verdict=pl.when(contradicted.fill_null(False)).then(undecided).otherwise("typical"))
+    texts = [_to_decide(row) for row in rows.iter_rows(named=True)]
+    return rows.drop("typical", "undisturbed_word").with_columns(to_decide=pl.Series(texts, dtype=pl.String))
 
 
-def _beside_others(comparisons: pl.DataFrame) -> pl.Series:
-    """The chance of each control if it may also have the error that the other controls of its kind show: not smaller
-    than its own.
-
-    Without that, a kind whose controls are all off by more than their intervals explain would lose the largest of them,
-    one by one, and be corrected by the rest.
+def _chances(comparisons: pl.DataFrame) -> pl.Series:
+    """The chance of each control if it may also have the error that the other controls of its kind show. Without that,
+    a kind whose controls are all off would lose the largest of them, one by one, and be corrected by the rest.
     """
     squared = _with_squares(comparisons).with_columns(
         surplus=pl.col("surplus").sum().over("kind") - pl.col("surplus"),
@@ -192,10 +161,8 @@ def _beside_others(comparisons: pl.DataFrame) -> pl.Series:
     free = squared["freedom"].fill_null(1.0).to_numpy()
     chance = 2 * special.stdtr(free, -far["ratio"].to_numpy())
     known = (far["others"] > 0) & squared["precision"].is_not_null()
-    beside = pl.select(
-        pl.when(known).then(pl.max_horizontal(squared["chance"], pl.Series(chance))).otherwise(squared["chance"])
-    )
-    return beside.to_series()
+    own = squared["chance"]
+    return pl.select(pl.when(known).then(pl.max_horizontal(own, pl.Series(chance))).otherwise(own)).to_series()
 
 
 def _with_squares(comparisons: pl.DataFrame) -> pl.DataFrame:
@@ -220,19 +187,11 @@ def _holm(chances: pl.Series) -> pl.Series:
     return frame.with_columns((pl.col("chance") * left).cum_max().clip(upper_bound=1.0)).sort("row")["chance"]
 
 
-def differs_from_baseline() -> pl.Expr:
-    """Whether the chance of a control says that it differs from its baseline."""
-    return pl.col("chance") < 1 - CONFIDENCE
-
-
 def _biases(comparisons: pl.DataFrame) -> pl.DataFrame:
-    """What the controls that are not refused show of each kind: kind, bias.
-
-    The squares of their errors, each in its own standard errors, add up to the sum of nu / (nu - 2) when there is
-    nothing but the errors that their intervals know of (nu degrees of freedom of t, whose square has that mean); what
-    is above it is the variance in common.
+    """The standard deviation of the error that the controls that are not refused have in common: kind, bias. The
+    squares of honest errors, in their standard errors, add up to the sum of nu / (nu - 2); the rest is that variance.
     """
-    controls = _with_squares(comparisons).filter("control", ~differs_from_baseline())
+    controls = _with_squares(comparisons).filter("control", pl.col("chance") >= 1 - CONFIDENCE)
     surplus = pl.col("surplus").sum() / pl.col("precision").sum()
     return controls.drop_nulls("surplus").group_by("kind").agg(bias=surplus.clip(lower_bound=0.0).sqrt())
 
@@ -275,64 +234,30 @@ def _groups_behind(comparisons: pl.DataFrame) -> Iterator[list[tuple[str, str]]]
         yield list(dict.fromkeys(groups))
 
 
-@dataclass(frozen=True)
-class Trust:
-    """Whether a study of a run, or one group of its comparisons, is evidence, and why.
-
-    `reasons` say why it is not (empty when trusted), sentences in Markdown. `controls` are the rows of the table that
-    are controls. `partly` says that some groups of a study that is not trusted as a whole may be trusted.
-    """
-
-    trusted: bool
-    reasons: tuple[str, ...]
-    controls: pl.DataFrame
-    partly: bool = False
-
-    @property
-    def extent(self) -> bool | str:
-        """What a page says of the study: true, false or "in part"."""
-        return self.trusted or ("in part" if self.partly else False)
-
-
-def trust(comparisons: pl.DataFrame, profile: str, refused: str | None = None) -> Trust:
-    """The trust in judged comparisons of a whole study or of some groups: in all of their groups or not at all."""
-    why = tuple(sentence for _, sentence in _reasons(comparisons.to_dicts(), profile, refused))
-    controls = comparisons.filter(pl.col("control"), pl.col("ratio").is_not_null()).sort(KEY)
-    return Trust(not why, why, controls, bool(why) and comparisons["doubt"].is_null().any())
-
-
-def _reasons(rows: Sequence[Mapping], profile: str, refused: str | None) -> Iterator[tuple[str, str]]:
-    """Why nothing is concluded from these comparisons, which are all those of their groups: in a few words, and as a
-    sentence in Markdown. (Plain Python: a run has a hundred groups of a few rows.)
-    """
+def reasons(rows: Sequence[Mapping], profile: str, refused: str | None) -> dict[str, str]:
+    """Say why nothing is concluded from the comparisons of a group: sentences in Markdown, by the same in few words."""
+    why = {}
     if profile in NOT_EVIDENCE:
-        yield f"{profile} profile", f"the profile is {profile}, which shows that everything works but is never evidence"
+        why[f"{profile} profile"] = f"the profile is {profile}, which shows that everything works but is never evidence"
     if refused:
-        yield refused, f"the series has {refused}"
+        why[refused] = f"the series has {refused}"
+    measured = {(row["rounds"], row["episodes"]) for row in rows if row["rounds"] is not None}
+    if few := [rounds for rounds, episodes in measured if not enough(rounds, episodes)]:
+        rounds = words.counted(min(few), "round")
+        why["too few rounds"] = f"no interval over {rounds} contains the truth as often as it claims"
     controls = sorted((row for row in rows if row["control"]), key=itemgetter("parameter", "variant", "bench"))
-    measured = {(row["rounds"], row["episodes"]) for row in rows}
-    for least, episodes in sorted(pair for pair in measured if None not in pair):
-        if not enough(least, episodes):
-            rounds = words.counted(least, "round")
-            yield "too few rounds", f"no interval over {rounds} contains the truth as often as it claims"
-            break
     if not controls:
-        yield "no control", "the run has no A/A control"
-    else:
-        for group in sorted({row["group"] for row in rows} - {row["group"] for row in controls}):
-            which = f"of group {words.code(group)}" if group else "that belong to no named group"
-            yield "no control", f"the comparisons {which} have no A/A control"
+        which = f"group {words.code(rows[0]['group'])}" if rows[0]["group"] else "no named group"
+        why["no control"] = f"the comparisons of {which} have no A/A control"
     for row in controls:
         if row["ratio"] is None:
             what = f"control {words.key(row)} was not measured"
-            yield words.plain(what), f"the A/A {what}"
+            why[words.plain(what)] = f"the A/A {what}"
     for row in controls:
         if row["chance"] is not None and row["chance"] < 1 - CONFIDENCE:
-            what, interval = (
-                f"control {words.key(row)} differs from its baseline",
-                words.interval(row["low"], row["high"]),
+            what = f"control {words.key(row)} differs from its baseline"
+            interval = words.interval(row["low"], row["high"])
+            why[words.plain(what)] = (
+                f"the A/A {what}, to which it is identical, by more than chance explains: {interval}"
             )
-            yield (
-                words.plain(what),
-                f"the A/A {what}, to which it is identical, by more than chance explains: {interval}",
-            )
+    return why

@@ -13,13 +13,13 @@ from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 
 
 def paired(trials: pl.DataFrame, pairs: pl.DataFrame, units: pl.DataFrame, by: Sequence[str] = PAIR) -> pl.DataFrame:
-    """Key compared with baseline in each round: by..., round, sitting, episode, ns, ratio, log_ratio (natural),
-    base.
+    """Compare key with baseline in each round: by..., round, sitting, episode, ns (of the key), base (of the baseline),
+    ratio, log_ratio (natural). A round that lacks a side is left out.
 
-    `pairs` holds the six columns of a pair, and those of `by` if it is named by others, such as a number, which is
-    sorted and grouped faster; a round that lacks one of the two sides is left out. Times are those of one unit of work
-    (`units` as from `Run.units`) where both sides count units, else of one iteration: `ns` is that of the key, `ratio`
-    ns / ns of the baseline, `base` that of the baseline.
+    Args:
+        pairs: the columns of a pair, and those of `by` if it is named by others, such as a number, which is sorted and
+            grouped faster.
+        units: as from `Run.units`: times are of one unit of work where both sides count units, else of one iteration.
     """
     places = ("round", "sitting", "episode")
     base = trials.select(pl.col(KEY).name.prefix("baseline_"), "round", base="ns")

@@ -5,12 +5,13 @@ statement about several cases asserts all of them.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from async_cost import words
-from async_cost.statistics.effects import NANOSECONDS, Case, Effect, Measure, Values
+from async_cost.runs.run import Run
+from async_cost.statistics.effects import NANOSECONDS, Case, Effect, Measure
 from async_cost.statistics.judge import EQUIVALENCE, NEAR, in_sittings, sittings_needed
 
 
@@ -51,38 +52,35 @@ class Statement(Measure):
         counted exactly always counts.
         """
         bounds = {"greater": [self.least], "less": [self.most], "between": [self.least, self.most]}
-        no_effect = 1.0 if self.in_ratios else 0.0
-        return self.quantity != "count" and no_effect in bounds.get(self.relation, ())
+        return self.quantity != "count" and self.no_effect in bounds.get(self.relation, ())
 
 
 def region(statement: Statement) -> tuple[float, float]:
-    """The smallest and the largest effect for which `statement` is true."""
+    """Return the smallest and the largest effect for which `statement` is true."""
     least = (0.0 if statement.in_ratios else -math.inf) if statement.least is None else statement.least
     return least, math.inf if statement.most is None else statement.most
 
 
 def counts_for_nothing(statement: Statement, base: float = 0.0, nothing: float = EQUIVALENCE) -> tuple[float, float]:
-    """The effects that do not count: ratios that differ from 1 by less than the share `nothing`, and differences of
-    less than that share of `base`, the time of what is subtracted, in the unit of the statement.
+    """Return the effects that do not count: ratios that differ from 1 by less than the share `nothing`, and differences
+    of less than that share of `base`, the time of what is subtracted, in the unit of the statement.
     """
     return (1 - nothing, 1 + nothing) if statement.in_ratios else (-nothing * abs(base), nothing * abs(base))
 
 
 def outcome(statement: Statement, low: float, high: float, base: float = 0.0, nothing: float = EQUIVALENCE) -> Outcome:
-    """The outcome for `statement` if its effect has the interval [low, high]; `base` and `nothing` as for
-    `counts_for_nothing`.
+    """Judge `statement` by the interval [low, high] of its effect; `base` and `nothing` as for `counts_for_nothing`.
 
-    A statement that something is more or less than something else does not hold if the interval shows that the
-    difference does not count. Apart from that it holds when the whole interval lies in the region in which it is true,
-    it does not when all of the interval lies outside, on one side, and it is undecided when the interval crosses a
-    border. An exact count is an interval of one point and is never undecided.
+    It holds when the whole interval lies in the region in which it is true, it does not when all of the interval lies
+    outside, on one side, and it is undecided when the interval crosses a border. That something is more or less does
+    not hold either if the interval shows that the difference does not count.
     """
     none = counts_for_nothing(statement, base, nothing)
     if statement.is_direction and none[0] <= low and high <= none[1]:
         return Outcome.DOES_NOT_HOLD
     lowest, highest = region(statement)
     # An exact count that is equal is neither more nor less.
-    nothing_more = low == high == (1.0 if statement.in_ratios else 0.0)
+    nothing_more = low == high == statement.no_effect
     if nothing_more and statement.relation in ("greater", "less") and low in (lowest, highest):
         return Outcome.DOES_NOT_HOLD
     if lowest <= low and high <= highest:
@@ -91,7 +89,7 @@ def outcome(statement: Statement, low: float, high: float, base: float = 0.0, no
 
 
 def together(outcomes: Iterable[Outcome], of: str = "all") -> Outcome:
-    """The outcome for a statement about several cases. If it asserts all of them, one that does not hold is enough."""
+    """Judge a statement about several cases. If it asserts all of them, one that does not hold is enough."""
     each = list(outcomes)
     found = set(each)
     if not found - {Outcome.NOT_MEASURED, Outcome.NOT_MEASURABLE}:
@@ -131,6 +129,13 @@ class Weighed:
     row: dict | None = field(default=None, compare=False)
 
     @property
+    def numbers(self) -> tuple[float, float, float]:
+        """Effect, low and high. Raises ValueError where nothing was measured."""
+        if self.effect is None or self.low is None or self.high is None:
+            raise ValueError(self.reason)
+        return self.effect, self.low, self.high
+
+    @property
     def to_decide(self) -> str | None:
         """What would decide it, in plain text; None where nothing crosses a border."""
         return None if self.sittings is None else in_sittings(self.sittings, self.covers_hours)
@@ -138,112 +143,111 @@ class Weighed:
     @property
     def counts_for_nothing(self) -> bool:
         """Whether the whole interval is an effect that does not count."""
-        return self.effect is not None and self.none[0] <= self.low and self.high <= self.none[1]
+        if self.effect is None or self.none is None:
+            return False
+        _, low, high = self.numbers
+        return self.none[0] <= low and high <= self.none[1]
 
 
 def weigh(
-    statement: Statement,
-    cases: Sequence[Case],
-    effects: Sequence[Effect],
-    values: Callable[[str], Values],
-    among: int | None = None,
+    statement: Statement, cases: Sequence[Case], effects: Sequence[Effect], run: Run, among: int | None = None
 ) -> tuple[Weighed, tuple[Weighed, ...]]:
-    """The judgement on all cases together, and on each of them, from intervals that hold together: each is that of
-    Bonferroni, which is also the first step of Holm's procedure, by which alone one case that fails can be told from
-    chance. `among` is how many intervals hold together, if these are not all.
+    """Judge all cases together, and each of them, by intervals that hold together: each is that of Bonferroni, which is
+    also the first step of Holm's procedure, by which alone one case that fails can be told from chance.
+
+    Args:
+        run: the run whose machine was measured.
+        among: how many intervals hold together, if these are not all.
     """
     number = sum(one.value is not None for one in effects) if among is None else among
     each = tuple(
-        judged(statement, case, values(case[0][0].study), one.among(number, statement.in_ratios))
+        _judged(statement, case, run, one.among(number, statement.in_ratios))
         for case, one in zip(cases, effects, strict=True)
     )
-    return deciding(each, statement.of), each
+    return _deciding(each, statement.of), each
 
 
-def judged(statement: Statement, case: Case, values: Values, found: Effect) -> Weighed:
+def _judged(statement: Statement, case: Case, run: Run, effect: Effect) -> Weighed:
     """The judgement on an effect. A group of comparisons that is no evidence decides nothing."""
-    if found.missing:
-        return Weighed(Outcome.NOT_MEASURED, reason=found.missing, case=case)
-    word, reason, needed = outcome(statement, found.low, found.high, found.base, found.nothing), None, None
-    holds = region(statement)
-    none = counts_for_nothing(statement, found.base, found.nothing)
-    cores, doubted = values.measured.run.info.machine.logical_cores, False
+    if effect.missing:
+        return Weighed(Outcome.NOT_MEASURED, reason=effect.missing, case=case)
+    value, low, high = effect.numbers
+    weighed = Weighed(
+        outcome(statement, low, high, effect.base, effect.nothing),
+        *(value, low, high),
+        case=case,
+        holds=region(statement),
+        none=counts_for_nothing(statement, effect.base, effect.nothing),
+        covers_hours=effect.covers_hours,
+        row=effect.row,
+    )
+    cores = run.info.machine.logical_cores
     if cores is not None and cores < statement.processors:
-        word = Outcome.NOT_MEASURABLE
         about = words.counted(statement.processors, "processor")
         reason = f"it is about {about}, and this machine has {words.numeral(cores)}"
-    elif found.doubt:
-        word, reason, doubted = Outcome.UNDECIDED, f"no evidence in this run: {words.escape(found.doubt)}", True
-    elif word is Outcome.UNDECIDED:
-        needed = _sittings(statement, found, holds)
-    elif found.undisturbed:
-        quiet = outcome(statement, *found.undisturbed[1:], found.base, found.nothing)
-        if quiet not in (word, Outcome.UNDECIDED):
-            reason = f"on a typical machine it {_says(word)}, on an undisturbed one it {_says(quiet)}"
-            word = Outcome.UNDECIDED
-    numbers = found.value, found.low, found.high
-    return Weighed(word, *numbers, reason, case, holds, none, needed, found.covers_hours, doubted, found.row)
+        return replace(weighed, outcome=Outcome.NOT_MEASURABLE, reason=reason)
+    if effect.doubt:
+        reason = f"no evidence in this run: {words.escape(effect.doubt)}"
+        return replace(weighed, outcome=Outcome.UNDECIDED, reason=reason, doubted=True)
+    if weighed.outcome is Outcome.UNDECIDED:
+        return replace(weighed, sittings=_sittings(statement, effect))
+    if effect.undisturbed:
+        undisturbed = outcome(statement, *effect.undisturbed[1:], effect.base, effect.nothing)
+        if undisturbed not in (weighed.outcome, Outcome.UNDECIDED):
+            typical, other = (
+                "holds" if word is Outcome.HOLDS else "does not" for word in (weighed.outcome, undisturbed)
+            )
+            reason = f"on a typical machine it {typical}, on an undisturbed one it {other}"
+            return replace(weighed, outcome=Outcome.UNDECIDED, reason=reason)
+    return weighed
 
 
-def _says(word: Outcome) -> str:
-    return "holds" if word is Outcome.HOLDS else "does not"
-
-
-def _sittings(statement: Statement, found: Effect, holds: tuple[float, float]) -> float:
-    """How many sittings would decide on which side of a border of `holds` the effect lies; for a direction also whether
-    the effect counts at all, if that is decided sooner.
+def _sittings(statement: Statement, effect: Effect) -> float:
+    """How many sittings would decide on which side of a border of the region the effect lies; for a direction also
+    whether the effect counts at all, if that is decided sooner.
     """
-    near = NEAR * found.nothing
+    (value, low, high), holds, near = effect.numbers, region(statement), NEAR * effect.nothing
     if statement.is_direction:
-        none = counts_for_nothing(statement, found.base, found.nothing)
-        bound = 1.0 if statement.in_ratios else 0.0
-        if min(found.value - none[0], none[1] - found.value) > abs(found.value - bound):
+        none = counts_for_nothing(statement, effect.base, effect.nothing)
+        if min(value - none[0], none[1] - value) > abs(value - statement.no_effect):
             holds = none
     if statement.in_ratios:
-        value, low, high = (math.log(number) for number in (found.value, found.low, found.high))
+        value, low, high = (math.log(number) for number in (value, low, high))
         borders = [math.log(end) for end in holds if 0 < end < math.inf]
-        return sittings_needed(value, low, high, borders, math.log1p(near), found.fixed, found.sittings)
-    scale = abs(found.base) if statement.unit in NANOSECONDS else abs(found.value)
-    return sittings_needed(found.value, found.low, found.high, holds, near * scale, found.fixed, found.sittings)
+        return sittings_needed(value, low, high, borders, math.log1p(near), effect.fixed, effect.sittings)
+    scale = abs(effect.base) if statement.unit in NANOSECONDS else abs(value)
+    return sittings_needed(value, low, high, holds, near * scale, effect.fixed, effect.sittings)
 
 
-def deciding(cases: Sequence[Weighed], of: str = "all") -> Weighed:
+def _deciding(cases: Sequence[Weighed], of: str) -> Weighed:
     """The judgement on all cases together, with the numbers of the one that supports the statement least."""
     if not cases:
         return Weighed(Outcome.NOT_MEASURED, reason="no count and no time of these studies tells it")
 
-    def on_its_side(weighed: Weighed) -> tuple[bool, bool, float]:
-        if weighed.effect is None:
+    def support(weighed: Weighed) -> tuple[bool, bool, float]:
+        if weighed.effect is None or weighed.holds is None:
             return True, True, 0.0
-        lowest, highest = weighed.holds
-        room = min(weighed.low - lowest, highest - weighed.high)
-        return False, weighed.outcome is not Outcome.DOES_NOT_HOLD, room
+        (_, low, high), (lowest, highest) = weighed.numbers, weighed.holds
+        margin = min(low - lowest, highest - high)
+        return False, weighed.outcome is not Outcome.DOES_NOT_HOLD, margin
 
     word = together((weighed.outcome for weighed in cases), of)
-    shown = min(cases, key=on_its_side)
-    gaps = [weighed.reason for weighed in cases if weighed.outcome in (Outcome.NOT_MEASURED, Outcome.UNDECIDED)]
-    reason = shown.reason
-    if word is Outcome.UNDECIDED and reason is None:
-        reason = words.listing(dict.fromkeys(filter(None, gaps))) or None
+    shown = replace(min(cases, key=support), outcome=word)
+    if word is not Outcome.UNDECIDED:
+        return replace(shown, reason=None if shown.doubted else shown.reason, doubted=False, sittings=None)
     # One refused case leaves the statement open, or does not matter for what the others decide.
-    doubted = next((weighed for weighed in cases if weighed.doubted), None) if word is Outcome.UNDECIDED else None
-    if doubted:
-        return replace(shown, outcome=word, reason=doubted.reason, sittings=None, doubted=True)
+    if doubted := next((weighed for weighed in cases if weighed.doubted), None):
+        return replace(shown, reason=doubted.reason, sittings=None, doubted=True)
     # A statement with several open cases stays open as long as the one that takes longest.
-    open_ones = [weighed.sittings for weighed in cases if weighed.sittings] if word is Outcome.UNDECIDED else []
-    reason = None if shown.doubted else reason
-    return replace(
-        shown,
-        outcome=word,
-        reason=reason,
-        doubted=False,
-        sittings=max(open_ones, default=None),
-    )
+    sittings = max((weighed.sittings for weighed in cases if weighed.sittings), default=None)
+    open_cases = [one for one in cases if one.outcome in (Outcome.NOT_MEASURED, Outcome.UNDECIDED)]
+    gaps = dict.fromkeys(one.reason for one in open_cases if one.reason)
+    return replace(shown, reason=shown.reason or (words.listing(gaps) if gaps else None), sittings=sittings)
 
 
 def departure(one: Statement, weighed: Weighed) -> str | None:
-    """How an effect differs from what a statement says: its reverse, none that counts, a smaller or a larger one, or
-    another number. None unless the statement does not hold.
+    """Say how an effect differs from a statement that does not hold: its reverse, none that counts, a smaller or a
+    larger one, or another number. None if the statement holds or is open.
     """
     if weighed.outcome is not Outcome.DOES_NOT_HOLD or weighed.effect is None or weighed.holds is None:
         return None
@@ -256,7 +260,7 @@ def departure(one: Statement, weighed: Weighed) -> str | None:
     if weighed.counts_for_nothing:
         return "no effect that counts"
     least, most = weighed.holds
-    nothing = 1.0 if one.in_ratios else 0.0
+    nothing = one.no_effect
     stated_more, stated_less = least >= nothing, most <= nothing
     if (stated_more and weighed.effect < nothing) or (stated_less and weighed.effect > nothing):
         return "the reverse"

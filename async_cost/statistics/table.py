@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -26,7 +27,7 @@ from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import ALONE, lowest, trial_times
 
 #: The columns of the table, in their order.
-COLUMNS = (
+COLUMNS: dict[str, Any] = (
     {"study": pl.String}
     | SCHEMA
     | {"kind": pl.String}
@@ -52,8 +53,7 @@ CODE = derived.code_of("runs", "statistics")
 
 @dataclass(frozen=True)
 class Comparisons:
-    """The table of a run, and by study how many samples (`rows`) it was computed from, and their total time
-    `elapsed_ns`.
+    """The table of a run, and by study how many samples (`rows`) it was computed from, and their time `elapsed_ns`.
 
     Columns of `frame`, study by study in the order of declaration: study; those of `runs.comparisons.SCHEMA`; kind (of
     the group); ratio (time of the key over that of its baseline), low, high (its interval: `interval.estimates`, as the
@@ -78,7 +78,7 @@ class Comparisons:
 
 
 def comparisons(run: Run) -> Comparisons:
-    """The table of `run`: read if the same code made it from the same files before, else made."""
+    """Return the table of `run`: read if the same code made it from the same files before, else made."""
     return _of_files(run.path, key_of(run.path))
 
 
@@ -95,9 +95,9 @@ def _of_files(folder: Path, key: str) -> Comparisons:
 
 
 def key_of(folder: Path, depends_on: bytes = b"") -> str:
-    """Hash of what is computed of the series of the run in `folder`: by names, sizes and times its files, what studies
-    declare today, which run is the reference and which sittings were announced, and by content our code and
-    `depends_on`. Raises OSError if a folder cannot be read.
+    """Hash all that a table of the series of the run in `folder` depends on: by names, sizes and times its files, what
+    studies declare today, the reference and the announced sittings, and by content our code and `depends_on`. Raises
+    OSError if a folder cannot be read.
     """
     digest = hashlib.sha256(CODE + depends_on)
     outside = (DATA / "comparisons.csv", runs_root() / "REFERENCE", runs_root() / "ANNOUNCED")
@@ -109,7 +109,7 @@ def key_of(folder: Path, depends_on: bytes = b"") -> str:
 
 
 def place_of(folder: Path, name: str, depends_on: bytes = b"") -> derived.Place | None:
-    """Where the derived table `name` of the run in `folder` is; None if the run has no report, or cannot be read."""
+    """Return where the derived table `name` of the run in `folder` is; None if it has no report or cannot be read."""
     with suppress(OSError):
         if report := report_folder(folder):
             return report / f"{name}.parquet", key_of(folder, depends_on)
@@ -117,14 +117,14 @@ def place_of(folder: Path, name: str, depends_on: bytes = b"") -> derived.Place 
 
 
 def make(run: Run) -> Comparisons:
-    """The table, computed from the raw samples."""
+    """Compute the table from the raw samples."""
     parts = list[tuple[pl.DataFrame, ...]]()
     rows, elapsed_ns = {}, {}
     for study in run.info.studies:
         alone = run.afresh()  # the samples of one study are let go before those of the next are read
         time = alone.time(study)
         alone.metrics(study)  # a run is used entirely or not at all
-        rows[study], elapsed_ns[study] = time.height, time["elapsed_ns"].sum()
+        rows[study], elapsed_ns[study] = time.height, time.select(pl.col("elapsed_ns").sum()).item()
         parts.append(_paired(alone, study, sum(declared.height for declared, *_ in parts)))
     declared, rounds, low, speed = (pl.concat(some) for some in zip(*parts, strict=True))
     estimated = _estimated(declared, rounds, low, speed, _known_hours(run))
@@ -152,8 +152,8 @@ def _paired(run: Run, study: str, first: int) -> tuple[pl.DataFrame, ...]:
 
 
 def of_processes(run: Run) -> pl.DataFrame:
-    """What each process says of each comparison: study, PAIR, kind, control, limit, sitting, episode; log_ratio, apart
-    and speed (`differences`), medians over its rounds; lever (the difference, in its spreads).
+    """Return what each process says of each comparison: study, PAIR, kind, control, limit, sitting, episode; log_ratio,
+    apart and speed (`differences`), medians over its rounds; lever (the difference, in its spreads).
     """
     parts = []
     for study in run.info.studies:
@@ -220,7 +220,7 @@ def _speeds(speed: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def covers_hours(run: Run, study: str) -> bool:
-    """Whether the intervals of a study cover another hour."""
+    """Say whether the intervals of a study cover another hour."""
     measured = comparisons(run).of(study).filter(~pl.col("control"), pl.col("episodes") >= LEAST_EPISODES)
     return measured.height > 0 and measured["omega2"].null_count() == 0
 

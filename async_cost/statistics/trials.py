@@ -18,20 +18,19 @@ LOW = 0.1
 
 
 def trial_times(time: pl.DataFrame) -> pl.DataFrame:
-    """One row for each trial: bench, variant, parameter, round, sitting, episode, position, ns.
-
-    `ns` is the median over the trial's samples of elapsed_ns / iterations: one interrupted sample does not move it.
+    """Return a row for each trial: bench, variant, parameter, round, sitting, episode, position, ns (of an iteration:
+    the median over the samples, which one interrupted sample does not move).
     """
     return _of_trials(time, (pl.col("elapsed_ns") / pl.col("iterations")).alias("ns"))
 
 
 def lowest(trials: pl.DataFrame) -> pl.DataFrame:
-    """The lowest decile of the trials of a key in each process: bench, variant, parameter, sitting, episode, round (the
-    episode again), ns.
+    """Return the lowest decile of the trials of a key in each process: bench, variant, parameter, sitting, episode,
+    round (the episode again), ns.
 
-    Whatever disturbs a thread that waits for no other makes it slower: a neighbour on the same core, an interrupt. So
-    its shortest times are closest to what the program takes on an undisturbed machine (Chen and Revels, Robust
-    benchmarking in noisy environments, 2016). Of threads that meet, short times are lucky ones instead.
+    Whatever disturbs a thread that waits for no other makes it slower, so its shortest times are closest to those on an
+    undisturbed machine (Chen and Revels, Robust benchmarking in noisy environments, 2016). Of threads that meet, short
+    times are lucky ones instead.
     """
     by = [*KEY, "sitting", "episode"]
     low = trials.group_by(by).agg(pl.col("ns").quantile(LOW, "linear"))
@@ -39,11 +38,8 @@ def lowest(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def trial_values(run: Run, study: str, metric: str) -> pl.DataFrame:
-    """One row for each trial: bench, variant, parameter, round, sitting, episode, position, value; variants that
-    failed are left out.
-
-    `value` is the median over the trial's samples. Metrics that add up over a sample (`TOTALS`) are divided by the
-    sample's iterations; quantiles are taken as they are. Empty if the metric was not recorded.
+    """Return a row for each trial: bench, variant, parameter, round, sitting, episode, position, value (the median over
+    the samples; of `TOTALS` for an iteration). Variants that failed are left out; empty if nothing was recorded.
     """
     noted = run.metrics(study).filter(metric=metric)
     rows = noted.join(run.whole_time(study), on=[*KEY, "round", "position", "sample"])

@@ -24,7 +24,7 @@ from async_cost.paths import shown
 from async_cost.report import numbers, provenance
 from async_cost.report.records import refused_groups, remarks
 from async_cost.runs import series
-from async_cost.runs.comparisons import HEADLINES
+from async_cost.runs.comparisons import HEADLINES, file_of
 from async_cost.runs.find import find_runs, load_run
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import check_clock
@@ -45,7 +45,7 @@ COMMON_NAMES = {"root", "user", "admin", "ubuntu", "debian", "runner", "localhos
 #: What no program can check, as part of the pull request's text.
 REVIEW = """## For the reviewer
 
-- The pull request adds this folder and changes nothing else.
+- The pull request adds this folder and data/comparisons/, and changes nothing else but data/judged.csv.
 - `make contribute` with this run, on its branch, changes no file and prints this text.
 - The revision in run.json is one of this repository, without changes (`git.clean`).
 - Processor, load and duration are plausible, and so is each finding that differs from those of other machines.
@@ -157,9 +157,13 @@ def main() -> None:
         print(contribute(run, runs))
     except DataError as error:
         sys.exit(str(error).rstrip(". \n"))
-    machine, folder = run.resolve().parent.name, " ".join(shown(one) for one in series.folders(run))
+    folders = series.folders(run)
+    texts = ((one / "run.json").read_text(encoding="utf-8") for one in folders)
+    hashes = {digest for text in texts for digest in re.findall(r'"comparisons": "(\w+)"', text)}
+    added = " ".join(map(shown, (*folders, *(file_of(run, digest) for digest in sorted(hashes)))))
+    machine = run.resolve().parent.name
     print(f"The run is checked and packed. To offer it:\n\n  git switch -c run-{machine}")
-    print(f"  git add {folder}\n  make findings  # what it says of our findings and of claims")
+    print(f"  git add {added}\n  make findings  # what it says of our findings and of claims")
     print(f"  git add data/judged.csv\n  git commit -m 'data: a run on {machine}'\n")
     print("Then push the branch and open a pull request with the text above.")
 

@@ -55,7 +55,8 @@ def remarks(studies: Sequence[str], evidence: bool) -> Iterator[str]:
         yield f"the compiler is {compiler}, not {named} as in rust-toolchain.toml: see `rustup show`"
     if (load := os.getloadavg()[0]) > 1:
         yield f"other programs are running (load {load:.1f}, {os.cpu_count()} cores): they disturb the measurement"
-    command = ["git", "status", "--porcelain", "--untracked-files=normal", "--", ".", ":(exclude)data/runs"]
+    outside = [".", ":(exclude)data/runs", ":(exclude)data/comparisons"]
+    command = ["git", "status", "--porcelain", "--untracked-files=normal", "--", *outside]
     archive = not (ROOT / ".git").exists()  # what is around it is another repository, if any
     changed = [] if archive else subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
     if changed and evidence:

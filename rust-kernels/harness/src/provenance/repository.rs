@@ -48,8 +48,9 @@ pub(crate) fn git(root: &Path) -> Option<Git> {
         return None;
     }
     let revision = run(root, &["rev-parse", "HEAD"])?.trim().to_owned();
+    let files = [".", ":(exclude)data/runs", ":(exclude)data/comparisons"];
     let changes =
-        run(root, &["status", "--porcelain", "--untracked-files=normal", "--", ".", ":(exclude)data/runs"]);
+        run(root, &[&["status", "--porcelain", "--untracked-files=normal", "--"][..], &files].concat());
     Some(Git { revision: Some(revision), clean: changes.map(|text| text.trim().is_empty()) })
 }
 
