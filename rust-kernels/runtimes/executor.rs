@@ -2630,8 +2630,13 @@ impl Pool {
 // | `Runtime::block_on` | Within tasks, thousands at once need no more stack than one. | `thousands_of_tasks_may_call_block_on_at_once` |
 // | `Runtime::block_on` | Within a task, it waits for no other task than its future does. | `a_task_in_block_on_does_not_wait_for_the_one_that_waits_for_it` |
 // | `Runtime::block_on` | A root may block its thread, whatever it waits for. | `a_root_may_block_on_tasks_that_wake_one_another` |
+// | `Runtime::block_on` | A panic of the root is the caller's, and leaves the runtime in order. | `a_panic_of_the_root_leaves_the_runtime_in_order` |
 // | `Runtime::block_on` | A value of a thread that ends may call it. | `a_value_of_a_thread_uses_a_runtime_when_the_thread_ends` |
+// | `Runtime::spawn` | What it starts is awaited on any runtime, or none. | `a_task_from_outside_can_be_waited_for_from_anywhere` |
+// | `Runtime::spawn` | Tasks that spawn or wake one another for ever keep no other waiting. | `a_task_that_spawns_its_successor_for_ever_keeps_no_other_waiting`, `two_tasks_that_wake_each_other_for_ever_keep_no_other_waiting` |
 // | `Runtime::spawn` | *Limit:* while the tasks of all workers block their threads, no other task runs. | `while_the_tasks_of_all_workers_block_no_other_task_runs` |
+// | `Runtime::spawn_blocking` | Calls may block all at once, and spawn. | `all_blocking_calls_block_at_once`, `a_blocking_call_may_spawn` |
+// | `Runtime::spawn_blocking` | Calls that have not begun are dropped with the runtime. | `blocking_calls_that_have_not_begun_are_dropped_with_the_runtime` |
 // | `Runtime::spawn_blocking` | A call that gets no thread is cancelled, and disturbs no other. | `a_call_that_gets_no_thread_is_reported_and_disturbs_no_other` |
 // | `Runtime`, its end | Every task and every future is dropped once. | `dropping_the_runtime_drops_every_task_exactly_once` |
 // | `Runtime`, its end | What polls and calls under way wait for is ended meanwhile. | `a_poll_may_wait_for_what_the_end_of_another_task_brings` |
@@ -2639,17 +2644,21 @@ impl Pool {
 // | `Runtime`, its end | Its own tasks may drop it. | `a_task_that_drops_its_own_runtime_ends_it` |
 // | `Runtime`, its end | No thread is left: of a runtime that was not to be had, and after random programs. | `a_runtime_that_gets_too_few_threads_leaves_none`, `random_programs_end_and_every_future_is_dropped_once` |
 // | `Runtime`, memory | Of a burst of tasks, sleeps or calls nothing is kept. | `of_a_burst_nothing_is_kept_while_the_runtime_lives` |
+// | `spawn`, `spawn_blocking`, `sleep` | *Limit:* on a thread that belongs to no runtime they panic, a sleep when it has to wait. | `on_a_thread_without_a_runtime_nothing_is_spawned_and_no_sleep_waits` |
+// | `JoinHandle` | Dropped before the end, it lets the task run on. | `a_dropped_handle_lets_the_task_run_on` |
 // | `JoinHandle` | Dropped, it drops the output there and then, whose destructor may wait for others of its kind. | `an_output_waits_for_the_end_of_another_when_it_is_dropped` |
 // | `JoinHandle` | That destructor may block on the runtime. | `an_output_blocks_on_its_runtime_when_it_is_dropped` |
 // | `JoinHandle` | A chain of handles, outputs and payloads of any length is dropped. | `no_depth_of_destructors_uses_up_the_stack`, `a_long_chain_of_outputs_that_hold_handles_is_dropped` |
 // | `JoinHandle` | *Limit:* from 64 outputs within one another on, they are dropped one after the other. | `what_hangs_on_the_64th_output_is_dropped_after_it` |
-// | `JoinHandle` | A panic of a poll, a destructor or a payload is its own, and ends no thread. | `whatever_panics_ends_its_task_and_no_thread` |
+// | `JoinHandle`, `JoinError` | A panic of a poll, a destructor or a payload is its own, and ends no thread. | `whatever_panics_ends_its_task_and_no_thread` |
 // | wakers of a task | They may outlive the runtime, and be forgotten without end: on 32 bits, the count ends the process. | `a_waker_may_outlive_the_runtime`, `wakers_that_are_forgotten_end_the_process_and_no_task` |
 // | wakers of others | One that panics ends no thread. | `a_waker_that_panics_ends_no_thread` |
 // | `Sleep` | It goes over to another runtime when its own is gone. | `a_sleep_goes_over_to_another_runtime_when_its_own_is_gone` |
 // | `Sleep` | Dropped or moved, it leaves nothing. | `a_sleep_that_was_moved_is_forgotten_when_it_is_dropped` |
 // | `Sleep` | It is woken although its worker blocks while another is free, or searches. | `a_timer_fires_although_its_worker_is_blocked`, `timers_fire_although_their_worker_searches` |
 // | `Timeout` | It is over at once, or never, if so it was asked. | `a_duration_without_end_is_far_away_and_none_is_over_at_once` |
+// | `Timeout` | It is the first of the two. | `a_timeout_is_what_comes_first` |
+// | `Step` | No task does what the table of states does not have. | `tasks_do_what_the_table_of_their_states_has` |
 // | `Settings` | Those that could run nothing are refused. | `settings_that_could_run_nothing_are_refused` |
 //
 // The protocols are tested under loom, in every order, and random programs do all of it at once.

@@ -32,7 +32,9 @@ fn each_promise_has_its_test() {
 
 #[test]
 fn each_public_type_has_a_promise() {
-    let types = SOURCE.lines().filter_map(|line| line.strip_prefix("pub struct "));
+    let is_public =
+        |line: &'static str| line.strip_prefix("pub struct ").or_else(|| line.strip_prefix("pub enum "));
+    let types = SOURCE.lines().filter_map(is_public);
     let types: Vec<_> = types.map(|name| name.split(['<', ' ', '{']).next().unwrap_or_default()).collect();
     assert!(types.contains(&"Runtime"));
     for name in types {

@@ -1,6 +1,7 @@
 //! What the executor promises about tasks: each runs to its end, or is dropped with the runtime, exactly once.
 
 use std::future::{Future, pending, poll_fn};
+use std::panic::catch_unwind;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 mod common;
 
-use common::{Place, yield_now};
+use common::{Place, block_on, yield_now};
 use runtimes_executor::{JoinError, Runtime, Settings, sleep, spawn, spawn_blocking, timeout};
 
 /// All combinations of what can be switched, on one worker and on several.
@@ -309,6 +310,15 @@ fn timers_fire_although_the_seat_changes_hands_and_others_keep_it_busy() {
     runtime.block_on(nap).unwrap();
     drop(runtime);
     drop(busy);
+}
+
+#[test]
+fn on_a_thread_without_a_runtime_nothing_is_spawned_and_no_sleep_waits() {
+    let panics = |work: fn()| catch_unwind(work).is_err();
+    assert!(panics(|| drop(spawn(async {}))));
+    assert!(panics(|| drop(spawn_blocking(|| ()))));
+    assert!(panics(|| block_on(sleep(Duration::from_secs(1)))));
+    block_on(sleep(Duration::ZERO));
 }
 
 #[test]
