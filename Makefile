@@ -6,8 +6,7 @@ PYTHON ?= python3
 PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is not there: name a Python 3.11 to 3.13" >&2; exit 2; }
 # Without the variables and packages of a user's own Python (-E, -s).
 WORKFLOW = $(PYTHON_THERE); $(PYTHON) -Es -m async_cost.workflow
-PROFILED = $${PROFILE:+--profile "$$PROFILE"} $${STUDIES:+--studies "$$STUDIES"}
-CHOSEN = $${ONLY:+--only "$$ONLY"} $${NATIVE:+--native}
+CHOSEN = $${PROFILE:+--profile "$$PROFILE"} $${STUDIES:+--studies "$$STUDIES"} $${ONLY:+--only "$$ONLY"} $${NATIVE:+--native}
 # A program in the environment that the workflow has.
 TOOL = @$(WORKFLOW) tool
 # ruff looks at what git knows: a notebook of one's own may hold anything.
@@ -18,7 +17,7 @@ QUICK_TESTS = tests/test_in_step.py tests/test_notebook_table.py tests/test_pins
 CRATES = $$(if [ "$$STUDIES" ]; then printf ' -p %s' $$STUDIES; else echo --workspace; fi)
 ANALYSES = $$(for study in $$STUDIES; do ls tests/test_$$(echo $$study | tr - _)_analysis.py 2>/dev/null; done)
 
-.PHONY: help report measure sweep compare contribute fleet comparisons findings sample experiments site test test-all test-rust test-python test-python-all test-miri lint-python crates-exist test-fast deny lab setup packages format clean
+.PHONY: help report measure contribute fleet comparisons findings sample experiments site test test-all test-rust test-python test-python-all test-miri lint-python crates-exist test-fast deny lab setup packages format clean
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
@@ -27,9 +26,7 @@ help:
 	@echo "             ONLY=\"nonbox; box\" with one study measures these variants, their baselines and controls"
 	@echo "             NATIVE=1 with either measures programs instead of cells, and builds no Rust kernel"
 	@echo "make measure RUN=data/runs/...   measure the same again at another hour, as another sitting of the series of that run"
-	@echo "make sweep RUSTC=\"1.95.0 nightly\" [PROFILE=...] [STUDIES=...]   measure with several installed compilers in turn"
-	@echo "make compare A=data/runs/... B=data/runs/...   compare two runs"
-	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
+	@echo "make contribute RUN=data/runs/...   check a run, pack it, say how to offer it"
 	@echo "make fleet [CONFIG=fleet/config.toml]   measure several machines by Slurm, and make one site of them"
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
 	@echo "make findings  write data/findings.csv, how findings are defined, and data/judged.csv, what committed series say"
@@ -47,24 +44,15 @@ help:
 	@echo "make clean    remove everything that was installed, built or generated, but keep runs in data/runs"
 
 report:
-	@$(WORKFLOW) report $${RUN:+--run "$$RUN"} $(PROFILED) $(CHOSEN)
+	@$(WORKFLOW) report $${RUN:+--run "$$RUN"} $(CHOSEN)
 
 measure:
-	@$(WORKFLOW) measure $${RUN:+--run "$$RUN"} $(PROFILED) $(CHOSEN)
-
-sweep:
-	@: "$${RUSTC:?make sweep needs compilers: make sweep RUSTC=\"1.95.0 nightly\"}"; \
-	for release in $$RUSTC; do rustup run $$release rustc --version || exit; done; \
-	set -- $$RUSTC; while [ $$# -gt 0 ]; do \
-		goal=measure; [ $$# -gt 1 ] || goal=report; \
-		RUSTUP_TOOLCHAIN=$$1; export RUSTUP_TOOLCHAIN; $(WORKFLOW) $$goal $(PROFILED) --native || exit; shift; \
-	done
-
-compare:
-	@$(WORKFLOW) compare "$${A:?make compare needs two runs: make compare A=data/runs/... B=data/runs/...}" "$${B:?make compare needs a second run: B=data/runs/...}"
+	@$(WORKFLOW) measure $${RUN:+--run "$$RUN"} $(CHOSEN)
 
 contribute:
-	@$(WORKFLOW) contribute "$${RUN:?make contribute needs a run: make contribute RUN=data/runs/...}"
+	@: "$${RUN:?make contribute needs a run: make contribute RUN=data/runs/...}"
+	@$(WORKFLOW) setup --native
+	$(TOOL) python -m async_cost.workflow.contribute "$$RUN"
 
 fleet:
 	@$(WORKFLOW) fleet "$${CONFIG:-fleet/config.toml}"
@@ -81,8 +69,11 @@ sample: packages
 experiments: setup
 	$(TOOL) python -m experiments
 
-lab:
-	@$(WORKFLOW) lab
+# The extensions of JupyterLab are configured by its packages.
+lab: setup
+	$(TOOL) env -u JUPYTER_NO_CONFIG python -m jupyterlab --ServerApp.root_dir=. --LabApp.news_url=None \
+		--LabApp.default_url=/lab/tree/notebooks/start-here.ipynb \
+		--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate $$LAB_OPTIONS
 
 setup:
 	@$(WORKFLOW) setup
@@ -156,7 +147,7 @@ test-miri:
 format:
 	$(TOOL) cargo fmt --all
 	$(TOOL) ruff format .
-	$(TOOL) python -m async_cost.workflow.tidy $$(git ls-files 'notebooks/*.ipynb')
+	$(TOOL) python -m async_cost.workflow.pairing tidy $$(git ls-files 'notebooks/*.ipynb')
 	$(TOOL) jupytext --sync $$(ls notebooks/*/*.ipynb | grep -v /analysis.ipynb)
 
 clean:

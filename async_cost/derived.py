@@ -1,4 +1,4 @@
-"""Tables that are derived from a run, each in a Parquet file beside its report, under a key of all that it depends on.
+"""Tables that are derived from a run, each in a Parquet file next to its report, under a key of all that it depends on.
 
 Such a file is only a copy: one that is missing, cannot be read or has another key is made again, and what cannot be
 written is made each time.
@@ -22,19 +22,19 @@ PACKAGE = Path(__file__).parent
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError, KeyError, TypeError)
 
 
-def code_of(*rooms: str) -> bytes:
-    """Hash of the code of these packages, of what all packages use, and of polars. It is for a constant of a module,
+def code_of(*packages: str) -> bytes:
+    """Hash the code of these packages, of what all packages use, and of polars. It is for a constant of a module,
     so that it is that of the version that was imported: a page may outlive an edit.
     """
-    files = (path for room in ("", *rooms) for path in sorted((PACKAGE / room).glob("*.py")))
+    files = (path for package in ("", *packages) for path in sorted((PACKAGE / package).glob("*.py")))
     return hashlib.sha256(b"\0".join([pl.__version__.encode(), *(path.read_bytes() for path in files)])).digest()
 
 
 def stored(
     place: Callable[[], Place | None], schema: Mapping[str, Any], make: Callable[[], tuple[pl.DataFrame, dict]]
 ) -> tuple[pl.DataFrame, dict]:
-    """The table at `place`, and what belongs to it; if there is none with this key and schema, what `make` makes,
-    stored there unless its key is another one by now.
+    """Return the table at `place`, and what belongs to it; if there is none with this key and schema, what `make`
+    makes, stored there unless its key is another one by now.
     """
     before = place()
     if before:
@@ -51,7 +51,7 @@ def stored(
 
 
 def _write(frame: pl.DataFrame, place: Place, about: dict) -> None:
-    """Writes the file entirely or not at all (on a full disk, for instance); pages that are made at the same time may
+    """Write the file entirely or not at all (on a full disk, for instance); pages that are made at the same time may
     write the same one.
     """
     file, key = place

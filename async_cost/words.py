@@ -128,22 +128,17 @@ def unit_of(ns: float) -> tuple[str, float]:
 
 def interval(low: float, high: float) -> str:
     """`95 % interval 0.98 to 1.02`, of a ratio."""
-    least, most = with_ends((low + high) / 2, low, high, 1)[1].strip("[]").split(", ")
-    return f"95{PERCENT} interval {least} to {most}"
+    places = _places((low + high) / 2, low, high, 1)
+    return f"95{PERCENT} interval {_fixed(low, places)} to {_fixed(high, places)}"
 
 
-def with_ends(
-    value: float, low: float, high: float, equal: float, borders: Iterable[float] = (), digits: int = 0
-) -> tuple[str, str]:
+def with_ends(value: float, low: float, high: float, equal: float, digits: int = 0) -> tuple[str, str]:
     """A number and its interval with the digits that this supports, at most `digits` of them (0: all): `2.12` and
-    `[2.10, 2.14]`; `equal` is no effect. At most two more tell an end from one of the `borders`.
+    `[2.10, 2.14]`; `equal` is no effect.
     """
     places = _places(value, low, high, equal)
     if digits and math.isfinite(size := max(abs(low), abs(high))) and size:
         places = min(places, max(0, digits - 1 - math.floor(math.log10(size))))
-    for border in borders:
-        for end in (low, high):
-            places += sum(round(end, more) == round(border, more) != end for more in (places, places + 1))
     return _fixed(value, places), f"[{_fixed(low, places)}, {_fixed(high, places)}]"
 
 

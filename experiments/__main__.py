@@ -150,7 +150,7 @@ def _layout(record: dict[str, Any], sizes: Sizes, scratch: Path) -> Iterator[pl.
     for number in range(sizes.passes):
         print(f"  pass {number + 1} of {sizes.passes}")
         for order in range(sizes.layouts):
-            with layouts.drawn(program, order) if order else nullcontext(program) as drawn:
+            with layouts.relinked(program, order) if order else nullcontext(program) as drawn:
                 if drawn is None:
                     raise Unable("no linker here puts functions in another order")
                 command = [drawn, "interleaved", sizes.layout_rounds]
@@ -199,7 +199,7 @@ def _build(target: Path) -> Path:
     printed = _run([*cargo.split()], **CARGO_ENV, **layouts.environment())
     shutil.copyfile(program := _program(printed), target)
     target.chmod(0o755)
-    layouts.keep(target, program)
+    layouts.store(target, program)
     return target
 
 
@@ -228,11 +228,11 @@ def _run_tango(program: Path, seconds: float) -> str:
 
 def _run(command: list[object], **env: str) -> str:
     """Runs a command to its end and returns what it printed. Raises `Unable` with the end of its output if it fails."""
-    command = [str(part) for part in command]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
+    arguments = [str(part) for part in command]
+    done = subprocess.run(arguments, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
     if done.returncode != 0:
         raise Unable(
-            f"{Path(command[0]).name} exited with {done.returncode}: {(done.stderr or done.stdout)[-600:].strip()}"
+            f"{Path(arguments[0]).name} exited with {done.returncode}: {(done.stderr or done.stdout)[-600:].strip()}"
         )
     return done.stdout
 

@@ -51,7 +51,7 @@ def compare() -> pl.DataFrame:
 def _prepared(scratch: Path, native: bool, progress: Progress) -> Plan:
     """A plan of standard trials with twice the processes of a run, compiled and proved."""
     plan = Plan("measure", "standard", STUDIES, native)
-    plan.partial, plan.seals, plan.times = scratch / f"{native}", scratch / f"sealed-{native}", 2
+    plan.partial, plan.times = scratch / f"{native}", 2
     for step in plan.steps():
         if step.name.startswith(("build", "compile", "compare")):
             print(f"  {step.name}", flush=True)

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from browsing import CHROMIUM_ARGUMENTS, Visit, find_chromium
 
-from async_cost.workflow.publishing import publish_run
 from async_cost.workflow.toolchain import ROOT
 
 #: Files that take longest; begun first, so that two processes end at about the same time.
@@ -28,6 +27,8 @@ MORE = {
     "soak": "random programs for a minute",
     "slurm": "a fleet on Slurm",
 }
+#: Studies that are measured as cells, too: two notebooks of one folder, and one whose trials are forks.
+IN_CELLS = ("zero-cost", "zero-cost-sockets", "servers")
 #: Where the last line goes, for the Makefile to repeat when everything else has ended, too.
 TESTED = ROOT / "target" / "tested.txt"
 
@@ -108,8 +109,8 @@ def opened(browser) -> Iterator[Callable[..., Visit]]:
 
 @dataclass
 class Workflow:
-    """`make report PROFILE=smoke NATIVE=1`, or `make measure PROFILE=smoke` in cells, with its own folders for runs and
-    pages, as a test may start, watch and kill it.
+    """`make report PROFILE=smoke NATIVE=1`, or `make measure PROFILE=smoke` of some studies in cells, with its own
+    folders for runs and pages, as a test may start, watch and kill it.
     """
 
     runs: Path
@@ -119,7 +120,7 @@ class Workflow:
     def start(self) -> subprocess.Popen:
         """Start it in a process group of its own."""
         folders = {"ASYNC_COST_RUNS": str(self.runs), "ASYNC_COST_REPORTS": str(self.reports)}
-        how = ["report", "--native"] if self.native else ["measure"]
+        how = ["report", "--native"] if self.native else ["measure", "--studies", " ".join(IN_CELLS)]
         return subprocess.Popen(
             [sys.executable, "-m", "async_cost.workflow", *how, "--profile", "smoke"],
             cwd=ROOT,
@@ -140,8 +141,9 @@ class Workflow:
 
 @dataclass
 class WholeRun:
-    """The outcome of a killed and resumed run of all studies."""
+    """The outcome of a killed and resumed run."""
 
+    in_cells: bool
     run: Path
     page: Path
     output: str
@@ -160,10 +162,7 @@ def measured_rounds(workflow: Workflow) -> set[str]:
     params=[pytest.param("native", marks=pytest.mark.native), pytest.param("cells", marks=pytest.mark.kernel)],
 )
 def whole_run(request, tmp_path_factory) -> WholeRun:
-    """Run the workflow, SIGKILL all of it in the middle of measuring, run it again to the end.
-
-    The run of programs shows what the analyses make of it; that of cells, one analysis and the executed notebooks.
-    """
+    """Run the workflow, SIGKILL all of it in the middle of measuring, run it again to the end."""
     folder = tmp_path_factory.mktemp(request.param)
     workflow = Workflow(folder / "runs", folder / "reports", native=request.param == "native")
     first = workflow.start()
@@ -181,6 +180,4 @@ def whole_run(request, tmp_path_factory) -> WholeRun:
     assert len(runs) == 1, f"expected one run, found {runs}"
     run = runs[0]
     report = workflow.reports / run.parent.name / run.name
-    if not workflow.native:
-        publish_run(workflow.reports, report, run, ["zero-cost"])
-    return WholeRun(run, report / "index.html", output, lines, visible)
+    return WholeRun(not workflow.native, run, report / "index.html", output, lines, visible)

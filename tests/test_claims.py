@@ -2,8 +2,6 @@
 
 import csv
 import shutil
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
@@ -129,18 +127,6 @@ def test_published_values_follow_from_the_printed_tables(study):
     assert len(own) > 10
 
 
-#: Words that bound a size; every other size has two ends and a sign.
-BOUNDS = ("only", "may", "much", "relatively insignificant", "no more", "reaches or beats", "good", "best")
-
-
-def test_a_size_has_two_ends_and_a_sign_unless_the_words_bound_it():
-    bounds = [claim for claim in CLAIMS if claim.relation in ("at least", "at most")]
-    assert [claim.id for claim in bounds if not any(word in claim.reason for word in BOUNDS)] == []
-    for claim in CLAIMS:
-        no_effect = 1 if claim.is_claim and claim.in_ratios else 0
-        assert claim.relation != "about" or not claim.least <= no_effect <= claim.most, claim.id
-
-
 def test_a_claim_needs_as_many_processors_as_its_document_had_for_as_many_workers():
     fewer = [one for one in CLAIMS if one.is_claim and one.processors < (one.published_processors or 1)]
     assert [claim.id for claim in fewer if claim.study != "spawn-apis"] == ["N26"]
@@ -158,55 +144,6 @@ def test_published_counts_are_those_of_the_printed_table():
                 assert claim.published_value == counts[0] / (counts[1] if len(counts) > 1 else 1), claim.id
                 followed.add(claim.id)
     assert followed == {"Z1", "Z2", "Z3", "Z4", "Z5", "Z6", "Z7"}
-
-
-def swapped(claim: Claim) -> Iterator[Claim]:
-    """Two operands the wrong way round."""
-    yield replace(claim, published=tuple((case[1], case[0], *case[2:]) for case in claim.published))
-
-
-def shifted(claim: Claim) -> Iterator[Claim]:
-    """The region moved past the document's own figure."""
-    beyond = claim.published_value * 1.05 if claim.published_value > 0 else claim.published_value / 1.05
-    if claim.least is not None and not claim.own_figure:
-        yield replace(claim, least=beyond, most=claim.most and max(claim.most, beyond * 1.1))
-    if claim.most is not None and not claim.own_figure:
-        below = min(claim.published_value * 0.95, claim.published_value / 0.95)
-        yield replace(claim, least=claim.least and min(claim.least, claim.published_value * 0.8), most=below)
-
-
-def replaced(claim: Claim) -> Iterator[Claim]:
-    """Another program of the same table in the place of the first one, in every case that it is in."""
-    first = claim.published[0][0][0]
-
-    def instead(one: Operand, bench: str, variant: str) -> Operand:
-        same = (one.bench, one.variant) == (first.bench, first.variant)
-        return replace(one, bench=bench, variant=variant) if same else one
-
-    for bench, variant, parameter in PRINTED[claim.study]:
-        if (bench == first.bench) != (variant == first.variant) and parameter == first.parameter:
-            published = claim.published
-            cases = [[[instead(one, bench, variant) for one in place] for place in case] for case in published]
-            yield replace(claim, published=tuple(tuple(map(tuple, case)) for case in cases))
-
-
-@pytest.mark.parametrize(("mutate", "least"), [(swapped, 90), (shifted, 100), (replaced, 300)])
-def test_a_claim_that_is_changed_no_longer_follows(mutate, least):
-    """Of operands that are swapped, regions that are shifted and programs that are replaced each is seen, unless the
-    printed times of both are so near to each other that no rounded figure tells them apart.
-    """
-    seen, unseen = 0, []
-    for claim in TIMED:
-        for changed in mutate(claim):
-            if follows(changed):
-                unseen.append((claim, changed))
-            else:
-                seen += 1
-    for claim, changed in unseen:
-        effects = [printed_effects(one) for one in (claim, changed)]
-        assert effects[1] == pytest.approx(effects[0], rel=2 * ROUNDED), (claim.id, effects)
-        assert region(claim) == region(changed), claim.id
-    assert seen >= least, f"{seen} of {seen + len(unseen)}"
 
 
 def test_whatever_a_claim_compares_is_declared_by_its_study():
@@ -249,23 +186,6 @@ def test_clean_comparisons_on_the_ladder_differ_in_one_switch():
                 assert len(ladder_source.turned(one.variant, other.variant)) == 1, f"{claim.id}: {one} and {other}"
 
 
-def test_clean_comparisons_of_spawns_run_one_program_or_one_worker():
-    """Both sides are under the same load, which takes out what the published comparison mixes in."""
-    loads = {claim.id: {one.parameter for case in claim.clean for place in case for one in place} for claim in CLAIMS}
-    # What holds of every node of every ring is no matter between two of them.
-    of_all = "a node here stays until its own channel ends: one wake-up more in a ring"
-    for claim in CLAIMS:
-        name, confound = claim.id, (claim.confound or "").removesuffix(of_all)
-        if claim.study != "spawn-apis" or not confound:
-            continue
-        if "await" in confound:
-            assert loads[name] == {"N=200 handles=dropped"}, name
-        elif "over all threads" in confound:
-            assert loads[name] == {"N=200 workers=1"}, name
-        else:
-            assert name == "R18" and not loads[name], "its executor has another way to spawn today"
-
-
 # -- a damaged file is refused -------------------------------------------------------------------------------
 
 
@@ -299,25 +219,16 @@ def refused(root: Path, name: str, meets: dict[str, str], cells: dict[str, str],
     ("where", "cells", "column"),
     [
         ("Z12", {"relation": "roughly"}, "relation"),
-        ("Z12", {"operation": "quotient"}, "operation"),
         ("Z12", {"least": "a quarter"}, "least"),
         ("Z12", {"most": ""}, None),
-        ("Z12", {"most": "0.1"}, None),
         ("Z1", {"most": "258"}, None),
         ("Z12", {"least": "0.3"}, "own_figure"),
         ("Z12", {"own_figure": "it does"}, "own_figure"),
         ("R11", {"own_figure": ""}, "own_figure"),
         ("Z13", {"most": "2"}, None),
-        ("Z12", {"reason": ""}, "reason"),
-        ("Z12", {"processors": "0"}, "processors"),
         ("Z12", {"processors": ""}, None),
         ("R17", {"operation": "ratio"}, None),
         ("Z14", {"same_as": "Z99"}, "same_as"),
-        ("Z14", {"changed": "lately"}, "changed"),
-        ("Z11", {"least": ""}, None),
-        ("Z12", {"unit": "ns"}, None),
-        ("Z12", {"per": "transactions"}, None),
-        ("Z1", {"operation": "difference", "unit": "ns"}, None),
         ("Z12", {"statement": "two\u2028lines"}, "statement"),
         ("Z19", {"confound": ""}, "confound"),
     ],
@@ -335,8 +246,6 @@ def test_a_claim_that_cannot_be_weighed_is_refused_with_its_line(copy, where, ce
         ("Z1", {"counter": ""}, "counter"),
         ("Z1", {"plus_ns": "5"}, "plus_ns"),
         ("Z12", {"study": "runtimes"}, "study"),
-        ("Z12", {"variant": "<b>"}, "variant"),
-        ("Z12", {"comparison": "other"}, "comparison"),
     ],
 )
 def test_an_operand_that_cannot_be_found_is_refused_with_its_line(copy, where, cells, column):

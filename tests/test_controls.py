@@ -10,12 +10,10 @@ import pytest
 from made_up_runs import OFF, ON, ZERO_COST, Study, make_run
 from scipy import stats
 
-from async_cost.findings.operands import pair, ratio_of_ratios
 from async_cost.literature import replication
 from async_cost.literature.claims import load_claims
 from async_cost.runs.find import load_run
 from async_cost.runs.record import KINDS
-from async_cost.statistics.effects import effect
 from async_cost.statistics.interval import RANKS, quantile
 from async_cost.statistics.judge import judged
 from async_cost.statistics.measured import Measured
@@ -118,11 +116,6 @@ def test_a_run_of_few_rounds_in_one_process_has_no_word_and_one_of_several_has()
     assert set(table_of(rows([0.5]), profile="quick")["doubt"]) == {"quick profile"}
 
 
-def test_studies_may_have_groups_of_one_name():
-    found = table_of(rows([10.0], study="one"), rows([0.1], study="two"))
-    assert found.filter(pl.col("doubt").is_not_null())["study"].unique().to_list() == ["one"]
-
-
 # -- correcting ----------------------------------------------------------------------------------------------
 
 
@@ -219,15 +212,3 @@ def test_what_is_made_of_comparisons_has_their_bias(tmp_path):
     for one, other in zip(replication.outcomes(plain, derived), replication.outcomes(off, derived), strict=True):
         if one.published.effect is not None and one.published.low != one.published.high:
             assert other.published.high - other.published.low > one.published.high - one.published.low, one.claim.id
-
-
-def test_a_combination_of_comparisons_uses_what_the_controls_add(tmp_path):
-    how = {"rounds": 200, "episodes": 20, "noise": 0.02}
-    run = load_run(make_run(tmp_path, controls={OFF: 1.006, ON: 0.994}, **how))
-    measured = Measured(run, "zero-cost")
-    free, calls = (pair("zero-cost", "nonbox", "manual", parameter) for parameter in (OFF, ON))
-    both = ratio_of_ratios(calls, free)
-    found = effect(both, both.cases[0], lambda study: Measured(run, study))
-    bias = measured.declared["bias"][0]
-    assert bias > 0 and found.fixed == pytest.approx(quantile(19) * np.sqrt(2) * bias)
-    assert np.log(found.high / found.low) > 2 * found.fixed

@@ -163,18 +163,11 @@ def test_results_are_written_whole_and_read_back(tmp_path):
 
 def test_damaged_results_are_named(tmp_path):
     folder = experiments.write(record(), trials("layout", "order 0", 0), tmp_path)
-    with_zero = trials("layout", "order 0", 0).with_columns(ns=pl.lit(0.0))
-    zero = experiments.write(record(machine={"name": "zero"}), with_zero, tmp_path)
-    with pytest.raises(DataError, match=r"trials\.csv\.gz, line 2, ns: .0\.000. is below 0\.001"):
-        results.load(zero)
     (folder / "trials.csv.gz").write_bytes(b"torn")
     with pytest.raises(DataError, match=r"trials\.csv\.gz: the compressed file is damaged"):
         results.load(folder)
     (folder / "experiments.json").write_text(json.dumps(record(schema_version=3)))
     with pytest.raises(DataError, match="not of schema version 2"):
-        results.load(folder)
-    (folder / "experiments.json").write_text("{")
-    with pytest.raises(DataError, match=r"experiments\.json.*: torn or invalid JSON"):
         results.load(folder)
 
 
@@ -248,7 +241,12 @@ def test_cells_differ_where_their_ratio_is_another_by_more_than_counts(tmp_path)
 @pytest.mark.parametrize("shape", shapes.CALLS)
 def test_a_shape_is_compiled_with_nothing_but_what_it_needs(shape):
     crate = shapes.crate(shapes.CALLS[shape], shapes.SOURCE.read_text(encoding="utf-8"))
-    of_others = {"#[async_trait]": "async_trait", "Either": "enum", "AsyncFn": "AsyncFn", "Waits(Gate": "by hand"}
+    of_others = {
+        "#[async_trait]": "async_trait",
+        "Either": "enum",
+        "AsyncFn": "AsyncFn",
+        "Waits(PendingTimes": "by hand",
+    }
     assert [shape.startswith(owner) for text, owner in of_others.items() if text in crate] in ([], [True])
     assert not re.search(r"harness|smol|tokio|Buffer|study", crate)
 

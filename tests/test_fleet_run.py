@@ -72,7 +72,9 @@ def test_a_job_that_is_killed_at_any_point_measures_nothing_twice_and_leaves_the
     checkout, own = clone / "checkout", tmp_path / "runs" / ".partial" / "node-a"
     checkout.mkdir(parents=True)
     run = "$$ASYNC_COST_RUNS/$$ASYNC_COST_MACHINE/$$(date +%s%N)"
-    made = f'measure:\n\techo "$$PROFILE $$(cat file)" >> {tmp_path}/made\n\trun={run}; mkdir -p $$run; touch $$run/run.json\n'
+    compared = "$$ASYNC_COST_RUNS/../comparisons"
+    made = f'measure:\n\techo "$$PROFILE $$(cat file)" >> {tmp_path}/made\n\tmkdir -p {compared}; touch {compared}/hash.csv\n'
+    made += f"\trun={run}; mkdir -p $$run; touch $$run/run.json\n"
     (clone / "Makefile").write_text(made)
     (clone / "file").write_text("committed")
     for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "a"]):
@@ -80,7 +82,7 @@ def test_a_job_that_is_killed_at_any_point_measures_nothing_twice_and_leaves_the
     (clone / "file").write_text("changed")
     command = [ROOT / "fleet" / "job.sh", clone, toolchain.revision(clone), checkout, own]
     command += ["ASYNC_COST_MACHINE=node-a", "PROFILE=quick"]
-    for deadly in ("git", "make", "mkdir", "ln", "mv"):
+    for deadly in ("git", "make", "mkdir", "cp", "ln", "mv"):
         programs.mkdir()
         (programs / deadly).write_text(f'#!/bin/sh\n{shutil.which(deadly)} "$@"\nkill -9 $PPID\n')
         (programs / deadly).chmod(0o755)
@@ -90,6 +92,7 @@ def test_a_job_that_is_killed_at_any_point_measures_nothing_twice_and_leaves_the
     for _ in range(2):
         subprocess.run(command, check=True)
     assert [path.parent for path in tmp_path.glob("runs/*/*/run.json")] == [(own / "run").resolve()]
+    assert (tmp_path / "comparisons" / "hash.csv").exists(), "what the run compares comes with it"
     assert (tmp_path / "made").read_text() == "quick committed\n" and (clone / "file").read_text() == "changed"
 
 
@@ -156,7 +159,8 @@ def test_a_feature_that_no_node_has_is_refused_in_a_line(start, slurm):
 
 
 def test_a_dead_node_and_a_dead_submitter_lose_no_round_and_measure_nothing_twice(start, slurm, tmp_path):
-    first = start()
+    alone = {"node-b": "beta"}
+    first = start(machines=alone)
     until(lambda: len(set(map(round_of, partial(tmp_path, "node-b")[1:]))) > 2, first)
     slurm.kill_node("b")
     before = partial(tmp_path, "node-b")
@@ -166,28 +170,34 @@ def test_a_dead_node_and_a_dead_submitter_lose_no_round_and_measure_nothing_twic
     first.kill()
     first.communicate()
 
-    second = start()
+    second = start(machines=alone)
     said = second.communicate(timeout=PATIENCE_S)[0]
     assert second.returncode == 0, said
     assert (tmp_path / "reports" / "index.html").exists() and "The site: " in said
-    (a,), (b,) = (list(tmp_path.glob(f"runs/{machine}/*")) for machine in CONFIG["machines"])
+    (b,) = tmp_path.glob("runs/node-b/*")
     after = (b / f"{STUDY}.time.csv").read_text().splitlines(keepends=True)
     last_round = round_of(before[-1])  # may be incomplete: it is measured again
     whole = [line for line in before[1:] if round_of(line) != last_round]
     assert whole and after[1 : 1 + len(whole)] == whole
     assert load_run(b).info.studies[STUDY].resumed >= 1
-    assert load_run(a).info.studies[STUDY].resumed == 0
-    assert load_run(a).info.machine.logical_cores == 2, "confined to a part of its node"
+    assert load_run(b).info.machine.logical_cores == 2, "confined to a part of its node"
 
 
-def test_a_job_that_fails_is_tried_three_times_and_a_machine_that_never_answers_is_given_up(start, slurm, tmp_path):
+def test_jobs_that_fail_are_tried_three_times(start, slurm, tmp_path):
+    process = start(python="/bin/false")
+    said = process.communicate(timeout=PATIENCE_S)[0]
+    assert process.returncode == 1 and not slurm.jobs()
+    for machine in CONFIG["machines"]:
+        log = (tmp_path / "fleet" / "logs" / f"{machine}.log").read_text()
+        assert f"{machine}: no run; its log: " in said and log.count("make: *** ") == 3, log
+
+
+def test_a_machine_that_never_answers_is_given_up(start, slurm):
     other = ["sbatch", "--parsable", "--exclusive", "--constraint=beta", "--chdir=/", "--output=/dev/null"]
     other += ["--wrap", "sleep 600"]
     number = subprocess.run(other, env=slurm.env, capture_output=True, text=True, check=True).stdout.strip()
-    process = start(python="/bin/false", hours=0.05)
+    process = start(machines={"node-b": "beta"}, hours=0.002)
     said = process.communicate(timeout=PATIENCE_S)[0]
-    log = (tmp_path / "fleet" / "logs" / "node-a.log").read_text()
     assert slurm.jobs() == ["b"], "its job is still waiting"
     subprocess.run(["scancel", number], env=slurm.env, check=True)
-    assert process.returncode == 1 and "node-a: no run; its log: " in said and "node-b: no run; its log: " in said, said
-    assert log.count("make: *** ") == 3, log
+    assert process.returncode == 1 and "node-b: no run; its log: " in said, said

@@ -12,9 +12,8 @@ from nbconvert.exporters import ScriptExporter
 from nbformat.v4 import new_output
 from ours import LIBRARIES, NOTEBOOKS, RUST
 
-from async_cost.workflow.in_step import is_paired
+from async_cost.workflow.pairing import is_paired, tidied, tidy
 from async_cost.workflow.studies import crate_of, source_of
-from async_cost.workflow.tidy import tidied, tidy
 from async_cost.workflow.toolchain import ROOT
 
 ANALYSIS = ROOT / "notebooks" / "boxing-cost" / "analysis.ipynb"

@@ -22,7 +22,7 @@ def program(tmp_path_factory):
     program = folder / "measure-it"
     rustc = ["rustc", f"-Clinker={layouts.LINKER}", "-o", program, folder / "program.rs"]
     subprocess.run(rustc, check=True, cwd=folder)
-    layouts.keep(program, program)
+    layouts.store(program, program)
     return program
 
 
@@ -35,7 +35,7 @@ def functions(file) -> list[str]:
 def test_each_number_draws_an_order_and_always_the_same(program):
     said, orders = set(), []
     for number in (7, 8, 7):
-        with layouts.drawn(program, number) as file:
+        with layouts.relinked(program, number) as file:
             assert (file is not None) == CAN
             said.add(subprocess.run([file or program], check=True, capture_output=True).stdout)
             orders.append(functions(file or program))
@@ -46,7 +46,7 @@ def test_each_number_draws_an_order_and_always_the_same(program):
 
 def test_a_link_is_gone_with_its_process_and_so_is_that_of_a_process_that_was_killed(program):
     (program.parent / "measure-it.layout5").touch()
-    with layouts.drawn(program, 9) as file:
+    with layouts.relinked(program, 9) as file:
         assert file is None or file.name == "measure-it.layout9"
         assert list(program.parent.glob("*.layout*")) == [file] * CAN
     assert not list(program.parent.glob("*.layout*"))
@@ -54,12 +54,6 @@ def test_a_link_is_gone_with_its_process_and_so_is_that_of_a_process_that_was_ki
 
 def test_what_the_linker_did_not_keep_is_not_linked_again(program, tmp_path):
     other = tmp_path / "other"
-    layouts.keep(other, other)
-    with layouts.drawn(other, 7) as file:
+    layouts.store(other, other)
+    with layouts.relinked(other, 7) as file:
         assert file is None
-
-
-def test_the_linker_is_told_to_cargo_for_this_machine():
-    ((name, value),) = layouts.environment().items()
-    assert name.startswith("CARGO_TARGET_") and name.endswith("_LINKER") and name.isupper()
-    assert value == str(layouts.LINKER)

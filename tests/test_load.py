@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 from hostile_runs import COUNTS, DAMAGES, INFO, TIME, each_line, record
-from made_up_runs import OFF, ZERO_COST, change_record, make_run
+from made_up_runs import OFF, change_record, make_run
 from refusal import refused
 
 from async_cost.errors import DataError
-from async_cost.literature.published import load_published, published_times
+from async_cost.literature.published import load_published
 from async_cost.paths import repository_root, shown
 from async_cost.runs import reader
 from async_cost.runs.find import choose_run, find_runs, load_run, open_run, reference
-from async_cost.runs.record import read_record
 
 STUDY = "zero-cost"
 
@@ -177,12 +176,6 @@ def test_a_field_of_another_type_or_size_is_named(run, field, value, column):
     assert refused(run).column == column
 
 
-def test_a_record_is_no_run_yet(run):
-    """What experiments measure has a profile of its own and may be compiled for debugging."""
-    change_record(run, {"profile": "test", "codegen.opt_level": 0})
-    assert refused(run).column == "profile" and read_record(run / INFO).codegen.opt_level == 0
-
-
 def test_a_run_in_another_place_is_refused(run):
     moved = run.rename(run.parent / "20300101T000000Z")
     assert refused(moved).column == "run_id" and refused(run).problem == "there is no such run"
@@ -195,11 +188,6 @@ def test_a_place_is_shown_without_the_folders_above_the_repository():
     assert shown(repository_root() / "data" / "runs" / "m" / "t") == "data/runs/m/t"
     assert shown(Path("/elsewhere/runs/m/t/run.json")) == "m/t/run.json"
     assert "\x1b" not in shown(Path("/x/\x1b[31m/t"))
-
-
-def test_every_published_zero_cost_key_has_a_made_up_truth():
-    keys = published_times("zero-cost").filter(variant="nonbox").select("variant", "parameter")
-    assert set(keys.rows()) <= set(ZERO_COST)
 
 
 def test_a_published_interval_that_misses_its_value_is_refused(tmp_path):

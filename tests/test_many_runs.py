@@ -119,12 +119,6 @@ def test_a_run_cannot_speak_for_a_machine_of_another_processor(tmp_path):
     assert "is from another processor" in together.aside["reason"].item()
 
 
-def test_a_run_with_damaged_metrics_is_not_used(tmp_path):
-    run = make_run(tmp_path, machine="alpha", **SMALL)
-    (run / "zero-cost.metrics.csv").write_text("study\n")
-    assert "zero-cost.metrics.csv" in read_many([run]).aside["reason"].item()
-
-
 def test_one_id_in_two_places_counts_once(tmp_path):
     one, two = (make_run(tmp_path / place, machine="m", seed=seed, rounds=10) for seed, place in enumerate("ab"))
     together = read_many([one, two])

@@ -11,7 +11,6 @@ from statistics import median
 import nbformat
 import polars as pl
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from ours import NOTEBOOKS
 
 from async_cost.workflow.toolchain import ROOT
@@ -92,16 +91,6 @@ def test_an_analysis_is_prose_short_cells_and_charts_that_are_read(path):
     assert unread(cells) == [], "charts that the next cell does not read"
     share = after_prose(cells)
     assert share >= AFTER_PROSE, f"{share:.0%} of the cells follow prose: say what they are for"
-
-
-def test_a_chart_is_read_by_a_paragraph_or_its_title():
-    sources = ["import altair as alt", "def chart_of(frame):\n    return alt.Chart(frame)", "chart_of(frame)"]
-    cells = [*map(new_code_cell, sources), new_markdown_cell("It rises.")]
-    cells += [new_code_cell("ac.lines(frame)"), new_code_cell('say("It falls.")')]
-    cells += [new_code_cell("ac.bars(frame, title=free.title)"), new_code_cell("a = 1\nac.lines(frame)")]
-    cells += [new_markdown_cell("## Next")]
-    assert unread(cells) == ["a = 1\nac.lines(frame)"]
-    assert after_prose(cells) == pytest.approx(2 / 7)
 
 
 # -- prose that does not judge ---------------------------------------------------------------------------------
@@ -186,12 +175,3 @@ def test_what_changes_between_two_variants_is_said_without_judging():
 )
 def test_verdicts_are_found_and_other_sentences_left_alone(sentence, verdict):
     assert judges(sentence) == verdict
-
-
-def test_comments_and_paragraphs_are_read_sentence_by_sentence(tmp_path):
-    text = "# Boxes are slower\n\nA box is made. It\nis **cheap**: a list follows.\n- One\n- Two"
-    code = "/// A queue.\n/// It is faster.\nlet fast = 1; // not read"
-    cells = [new_markdown_cell(text), new_code_cell(code)]
-    nbformat.write(new_notebook(cells=cells), tmp_path / "measure.ipynb")
-    paragraphs = ["Boxes are slower", "A box is made.", "It is **cheap**:", "a list follows.", "- One", "- Two"]
-    assert prose(tmp_path / "measure.ipynb") == [*paragraphs, "A queue.", "It is faster."]

@@ -1,22 +1,21 @@
-"""All studies in one run, as programs by `make report` and as cells by `make measure`, killed once and resumed."""
+"""A run of all studies as programs by `make report`, and one of some studies as cells by `make measure`, each killed
+once and resumed.
+"""
 
 import csv
 import shutil
 import tomllib
 
-import nbformat
 import polars as pl
 import pytest
+from conftest import IN_CELLS
 
 from async_cost.literature.claims import load_claims
 from async_cost.literature.published import load_published, published_studies
 from async_cost.runs.comparisons import PAIR, of_today
 from async_cost.runs.find import load_run
 from async_cost.statistics.measured import Measured
-from async_cost.workflow import plan
-from async_cost.workflow.execute import is_call
-from async_cost.workflow.steps import Progress
-from async_cost.workflow.studies import MEASURED, analysed
+from async_cost.workflow.studies import MEASURED, analysed, measuring
 from async_cost.workflow.toolchain import KERNEL_BUILDS, ROOT
 
 KEY = ["bench", "variant", "parameter"]
@@ -45,7 +44,8 @@ def test_the_run_says_that_it_was_resumed(whole_run):
 def test_every_study_was_measured_by_fresh_processes(whole_run):
     """Which is also what fails when another version of the kernel no longer runs a cell's library again."""
     studies = load_run(whole_run.run).info.studies
-    assert {name: len(study.episodes) >= 2 for name, study in studies.items()} == dict.fromkeys(MEASURED, True)
+    asked = IN_CELLS if whole_run.in_cells else MEASURED
+    assert {name: len(study.episodes) >= 2 for name, study in studies.items()} == dict.fromkeys(asked, True)
 
 
 def test_every_process_was_linked_in_an_order_of_its_own(whole_run):
@@ -62,7 +62,7 @@ def test_the_workflow_tells_steps_and_progress(whole_run):
     assert "left in all" in whole_run.output
 
 
-#: Which analyses are shown of which run, see `whole_run`.
+#: What a study measures is the same code in cells and as a program.
 OF_PROGRAMS = pytest.mark.parametrize("whole_run", [pytest.param("native", marks=pytest.mark.native)], indirect=True)
 
 
@@ -82,6 +82,7 @@ INTERPRETERS = ("ruby", "mruby")
 ABSENT = () if all(map(shutil.which, INTERPRETERS)) else INTERPRETERS
 
 
+@OF_PROGRAMS
 @pytest.mark.parametrize("study", published_studies())
 def test_every_published_bench_is_measured(whole_run, study):
     run = load_run(whole_run.run)
@@ -97,6 +98,7 @@ def test_every_published_bench_is_measured(whole_run, study):
     assert not missing, f"not measured: {sorted(missing)}"
 
 
+@OF_PROGRAMS
 @pytest.mark.parametrize("study", MEASURED)
 def test_every_clean_comparison_and_every_counterpart_of_a_claim_is_measured(whole_run, study):
     run = load_run(whole_run.run)
@@ -113,6 +115,7 @@ def failed(run, study):
     return {(entry.bench, entry.variant, entry.parameter) for entry in run.study(study).failed}
 
 
+@OF_PROGRAMS
 @pytest.mark.parametrize("study", MEASURED)
 def test_every_variant_that_did_not_fail_is_measured_in_every_round(whole_run, study):
     run = load_run(whole_run.run)
@@ -121,6 +124,7 @@ def test_every_variant_that_did_not_fail_is_measured_in_every_round(whole_run, s
     assert rounds == [run.info.studies[study].rounds]
 
 
+@OF_PROGRAMS
 @pytest.mark.parametrize("study", MEASURED)
 def test_something_is_compared_and_controlled_in_every_group(whole_run, study):
     declared = Measured(load_run(whole_run.run), study).declared
@@ -134,6 +138,7 @@ def test_something_is_compared_and_controlled_in_every_group(whole_run, study):
 OF_THE_MACHINE = pl.col("parameter").str.contains(r"workers=\d+( |$)")
 
 
+@OF_PROGRAMS
 @pytest.mark.parametrize("study", MEASURED)
 def test_the_committed_comparisons_are_those_that_the_study_declares(whole_run, study):
     columns = [*PAIR, "group", "change", "unit"]
@@ -145,6 +150,7 @@ def test_the_committed_comparisons_are_those_that_the_study_declares(whole_run, 
     )
 
 
+@OF_PROGRAMS
 @pytest.mark.parametrize("study", MEASURED)
 def test_every_measured_variant_has_exact_counts(whole_run, study):
     run = load_run(whole_run.run)
@@ -155,6 +161,7 @@ def test_every_measured_variant_has_exact_counts(whole_run, study):
     assert missing.is_empty(), f"timed but not counted: {missing.rows()}"
 
 
+@OF_PROGRAMS
 def test_every_choice_in_zero_cost_makes_another_program(whole_run):
     """A choice that a slip or the optimiser took away would count the same instructions as the program without it."""
     counts = load_run(whole_run.run).counts("zero-cost").filter(counter="instructions")
@@ -166,6 +173,7 @@ def test_every_choice_in_zero_cost_makes_another_program(whole_run):
     assert both.filter(pl.col("value") == pl.col("described")).is_empty()
 
 
+@OF_PROGRAMS
 def test_every_server_of_the_ladder_executes_equally_much_in_the_fake(whole_run):
     """What is left, its own instructions, is then not about the fake."""
     counts = load_run(whole_run.run).counts("ladder").filter(pl.col("counter").str.ends_with("instructions"))
@@ -178,6 +186,7 @@ def test_a_smoke_page_says_that_it_is_not_evidence(whole_run):
     assert "A smoke run: intervals are rough." in whole_run.page.read_text()
 
 
+@OF_PROGRAMS
 def test_every_page_opens_without_an_error(whole_run, browser):
     pages = sorted(whole_run.page.parent.glob("*.html"))
     assert {"index.html", "zero-cost.html", "cells-zero-cost.html"} <= {page.name for page in pages}
@@ -197,8 +206,8 @@ OF_CELLS = pytest.mark.parametrize("whole_run", [pytest.param("cells", marks=pyt
 
 
 @OF_CELLS
-@pytest.mark.parametrize("room", sorted({study.notebook.split("/")[0] for study in MEASURED.values()}))
-def test_the_kernel_builds_what_the_lock_says(whole_run, room):
+@pytest.mark.parametrize("folder", sorted({measuring(study).parent.name for study in IN_CELLS}))
+def test_the_kernel_builds_what_the_lock_says(whole_run, folder):
     """The run leaves the lock that cargo wrote for the cells."""
     ours, built = (
         {
@@ -206,24 +215,7 @@ def test_the_kernel_builds_what_the_lock_says(whole_run, room):
             for package in tomllib.loads(path.read_text(encoding="utf-8"))["package"]
             if package["name"] != "ctx"
         }
-        for path in (ROOT / "Cargo.lock", KERNEL_BUILDS / room / "0" / "Cargo.lock")
+        for path in (ROOT / "Cargo.lock", KERNEL_BUILDS / folder / "0" / "Cargo.lock")
     )
     assert built, "the kernel's lock is empty"
     assert built <= ours, f"the kernel builds what Cargo.lock does not name: {sorted(built - ours)}"
-
-
-@OF_CELLS
-def test_a_study_is_proved_and_ready_as_a_standard_run_compiles_it(whole_run, tmp_path, monkeypatch):
-    """Not as one, as in the whole run of cells, but each call with the items before it. After that run, since what it
-    measures is built in the same folder.
-    """
-    monkeypatch.setattr(plan, "NOT_EVIDENCE", ())
-    one = plan.Plan("measure", "smoke", ["servers"])
-    monkeypatch.setattr(one, "partial", tmp_path)
-    monkeypatch.setattr(one, "seals", tmp_path / "seals")
-    (step,) = (step for step in one.steps() if step.name.startswith("compile"))
-    step.run(Progress(lambda seen: None, tmp_path / "log", ROOT))
-    assert step.done() and "--together" not in (tmp_path / "log").read_text()
-    cells = nbformat.read(tmp_path / "servers.measure.ipynb", as_version=4).cells
-    counts = {cell.execution_count for cell in cells if is_call(cell)}
-    assert len(counts) == sum(map(is_call, cells)) > 1

@@ -90,14 +90,14 @@ def test_a_note_says_baseline_unit_rounds_cell_rows_and_command(run, rows):
     notes = Notes(load_run(run), {"zero-cost": measuring("zero-cost")})
     (note,) = notes.of([address(row), "0" * 12, address(row)])
     assert "nonbox" in note["names"] and "<code>manual</code>" in note["baseline"]
-    assert "more a request" in note["numbers"] and len(note["dots"]) == row["episodes"] > 3
+    assert "more a request" in note["numbers"]
     assert note["command"] == 'make report STUDIES=zero-cost ONLY="nonbox; manual"'
     assert note["rows"] == "data/zero-cost.time.csv"
     cell = int(dict(note["cells"])["nonbox"].split("#cell-")[1])
     assert '"nonbox"' in notes.cells["zero-cost"][cell].source
 
 
-def test_every_link_of_a_page_has_its_note_and_every_file_of_a_note_is_there(report, rows):
+def test_every_link_of_a_page_has_its_note_and_every_file_of_a_note_is_there(report):
     page = (report / "zero-cost.html").read_text(encoding="utf-8")
     linked = set(re.findall(r'href="#(note-\w+)"', page))
     assert linked == set(re.findall(r'<article id="(note-\w+)"', page)) and len(linked) == 2
@@ -106,8 +106,6 @@ def test_every_link_of_a_page_has_its_note_and_every_file_of_a_note_is_there(rep
         file, _, place = href.partition("#")
         assert (report / file).is_file()
         assert not place or f'id="{place}"' in (report / file).read_text(encoding="utf-8")
-    front = (report / "index.html").read_text(encoding="utf-8")
-    assert f'href="zero-cost.html#note-{address(rows[0])}"' in front and 'href="#note-' not in front
 
 
 # -- in a browser --------------------------------------------------------------------------------------------------
@@ -142,19 +140,9 @@ def test_pointing_and_focus_show_the_note_and_escape_gives_the_focus_back(report
     assert not note.is_visible() and link.evaluate("link => link === document.activeElement")
 
 
-def test_a_page_of_cells_is_the_notebook_with_what_it_showed(run, tmp_path):
-
-    def printed(text):
-        return new_output("stream", name="stdout", text=text)
-
-    html = "<table onclick='x()'><tr><td>7 ns</td></tr></table>"
-    cells = [
-        new_markdown_cell("# Echo\n\nA *server*."),
-        new_code_cell("let a = 1;", outputs=[printed("proved <b>\n"), printed("and counted")]),
-        new_code_cell("glance()", outputs=[new_output("display_data", {"text/html": html, "text/plain": "7"})]),
-    ]
+def test_a_page_of_cells_is_the_notebook(run, tmp_path):
+    cells = [new_markdown_cell("# Echo\n\nA *server*."), new_code_cell('let a = "<b>";')]
     nbformat.write(new_notebook(cells=cells), tmp_path / "measure.ipynb")
     page = Notes(load_run(run), {"zero-cost": tmp_path / "measure.ipynb"}).page_of_cells("zero-cost")
-    assert [*re.findall(r'id="(cell-\d)"', page)] == ["cell-0", "cell-1", "cell-2"]
-    assert "<em>server</em>" in page and "<h1" not in page and "proved &lt;b&gt;\nand counted</pre>" in page
-    assert "7 ns</td>" in page and "onclick" not in page and 'class="highlight"' in page
+    assert [*re.findall(r'id="(cell-\d)"', page)] == ["cell-0", "cell-1"]
+    assert "<em>server</em>" in page and "<h1" not in page and "<b>" not in page and 'class="highlight"' in page

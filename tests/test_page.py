@@ -81,14 +81,6 @@ def test_text_stands_out_from_its_ground(visit, scheme):
     assert [(text, ratio) for text, ratio in ratios if ratio < 4.5] == []
 
 
-def test_code_is_folded_and_unfolds(report, opened):
-    visit = opened(report / "zero-cost.html", viewport=PHONE)
-    code = visit.page.locator("details.code").first
-    assert not code.locator(".highlight").is_visible()
-    code.locator("summary").click()
-    assert code.locator(".highlight").is_visible()
-
-
 def test_a_mark_tells_its_numbers(report, opened):
     visit = opened(report / "zero-cost.html", viewport=DESKTOP)
     visit.wait_until_drawn()
@@ -106,11 +98,3 @@ def test_charts_are_there_without_scripts(report, opened, viewport, scheme):
         assert len(seen) == 1
         box = seen[0].bounding_box()
         assert 200 < box["width"] <= viewport["width"] and box["height"] > 80
-
-
-def test_print_shows_pictures_and_provenance(report, opened):
-    visit = opened(report / "zero-cost.html", viewport=DESKTOP)
-    visit.wait_until_drawn()
-    visit.page.emulate_media(media="print")
-    assert visit.page.locator(".static.wide > svg").first.is_visible()
-    assert visit.page.locator("details.provenance dl").first.is_visible()

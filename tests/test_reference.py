@@ -15,31 +15,27 @@ from pathlib import Path
 
 import ladder_source
 import nbformat
-import polars as pl
 import pytest
 from ours import committed_runs, tracked
 
 from async_cost import words
 from async_cost.findings import lint
 from async_cost.findings.committed import definitions, judged
-from async_cost.findings.finding import Found, Judge
+from async_cost.findings.finding import Judge
 from async_cost.findings.lint import SLOT, slots_of
 from async_cost.findings.record import Finding, Slot, recorded
 from async_cost.paths import reports_root, repository_root, runs_root
 from async_cost.report import finding as shown
 from async_cost.report import markup
-from async_cost.report.finding import Said
 from async_cost.report.notebook import OF_CODE, answers_of, page_of, said_in
 from async_cost.report.publish import publish
 from async_cost.runs import experiments
 from async_cost.runs.find import reference_run
-from async_cost.runs.run import Run
 from async_cost.statistics.effects import Effect
-from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.statement import Outcome, counts_for_nothing, region
 from async_cost.workflow import analyses
 from async_cost.workflow.definitions import FILES, tables
-from async_cost.workflow.publishing import execute, rooms_of
+from async_cost.workflow.publishing import analyses_of, execute
 from async_cost.workflow.sample import FOLDER, made
 from async_cost.workflow.studies import analysed, analysis
 
@@ -73,21 +69,16 @@ def run():
 
 
 @pytest.fixture(scope="module")
-def measured(run) -> dict[str, Measured]:
-    return {study: Measured(run, study) for study in run.info.studies}
-
-
-@pytest.fixture(scope="module")
-def table(measured) -> pl.DataFrame:
-    """The table of comparisons of all studies, as declared and turned round."""
-    return both_ways(pl.concat(one.declared.drop_nulls("ratio") for one in measured.values()))
+def judge(run) -> Judge:
+    """One for all tests: it reads each study once."""
+    return Judge(run)
 
 
 @pytest.fixture(scope="module")
 def executed(run, tmp_path_factory) -> dict[str, Path]:
     """All analyses of the reference run, by room."""
     folder = tmp_path_factory.mktemp("executed")
-    rooms = rooms_of(run.info)
+    rooms = analyses_of(run.info)
     return dict(zip(rooms, execute(rooms, folder, {"ASYNC_COST_RUN": str(run.path.resolve())}, Path), strict=True))
 
 
@@ -134,13 +125,9 @@ def places(one: Slot, like: Effect) -> Iterator[tuple[Outcome, float, float]]:
     yield Outcome.HOLDS if holds else Outcome.DOES_NOT_HOLD, no_effect, no_effect
 
 
-def said_by_page(found: Found, run: Run) -> Said:
-    return shown.said(found, run)
-
-
-def test_every_finding_flips_at_the_ends_of_its_regions(run, findings):
+def test_every_finding_flips_at_the_ends_of_its_regions(run, judge, findings):
     """With what its page says: its sentence only while all its numbers are as expected, and its advice with it."""
-    judge, flipped = Judge(run), 0
+    flipped = 0
     marks = {Outcome.HOLDS: "✓", Outcome.DOES_NOT_HOLD: "≠", Outcome.UNDECIDED: "≈?"}
     for one in findings:
         # Numbers that are only shown are measured ones.
@@ -157,7 +144,7 @@ def test_every_finding_flips_at_the_ends_of_its_regions(run, findings):
         }
         for name, (outcome, effects) in ((name, place) for name, some in made.items() for place in some):
             found = judge(one, measured | inside | {name: effects})
-            said = said_by_page(found, run)
+            said = shown.said(found, run)
             text = words.plain(shown.markdown(said))
             about = one.id, name, outcome, effects[0].low, effects[0].high, said.head
             assert found.outcome is outcome, about
@@ -170,8 +157,8 @@ def test_every_finding_flips_at_the_ends_of_its_regions(run, findings):
     assert flipped > 4 * sum(len(one.judged) for one in findings) > 0
 
 
-def test_findings_of_the_reference_are_measured_and_most_hold(run, findings):
-    found = [Judge(run)(one) for one in findings]
+def test_findings_of_the_reference_are_measured_and_most_hold(judge, findings):
+    found = [judge(one) for one in findings]
     lacking = [one.finding.id for one in found if not all(slot.measured for slot in one.slots)]
     assert not lacking
     newer = set(definitions().drop_nulls("since")["id"])
@@ -187,8 +174,8 @@ def test_no_border_is_looser_than_what_the_committed_series_measured_asks_for(fi
     assert len(loose) > 20 and not {place: borders for place, borders in loose.items() if borders}
 
 
-def test_a_sentence_shows_nanoseconds_beside_the_ratio_of_a_small_difference(run, findings):
-    judge, differences = Judge(run), {}
+def test_a_sentence_shows_nanoseconds_beside_the_ratio_of_a_small_difference(judge, findings):
+    differences = {}
     for one in findings:
         said = [slot for slot in one.slots if one.label and slot.name in slots_of(one.sentence)]
         for slot in said if not any(other.by_the_clock for other in said) else ():
@@ -276,7 +263,7 @@ def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, execute
 
 def test_every_analysis_has_something_to_say_about_the_reference(run):
     new = {room for room in analysed() if room in set(definitions().drop_nulls("since")["page"])}
-    assert set(analysed()) - new <= set(rooms_of(run.info))
+    assert set(analysed()) - new <= set(analyses_of(run.info))
 
 
 @pytest.fixture(scope="module")

@@ -150,12 +150,6 @@ def test_metrics_are_compared_like_times(tmp_path):
     assert found["ratio"].to_list() == pytest.approx([0.5], rel=0.02)
 
 
-def test_a_run_without_metrics_has_an_empty_table_of_them(tmp_path):
-    run = made(tmp_path, rounds=2)
-    assert run.metrics(STUDY).is_empty()
-    assert run.metrics(STUDY).columns == noted(tmp_path / "noted", rounds=2).metrics(STUDY).columns
-
-
 def test_the_metrics_of_a_failed_key_are_not_estimated(tmp_path):
     run = noted(tmp_path, failed={NIO: 3})
     assert run.metrics(STUDY).filter(variant="nio")["round"].max() == 2

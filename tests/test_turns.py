@@ -3,7 +3,6 @@ episode alone.
 """
 
 import json
-import shutil
 import sys
 import tarfile
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from async_cost.workflow import layouts
-from async_cost.workflow.episodes import Start, done_file, is_sealed, measure, reuse, seal, start_file
+from async_cost.workflow.episodes import Start, done_file, is_ready, measure, record_program, start_file
 from async_cost.workflow.steps import Progress, Seen, StepFailed
 
 #: Stands for a study's program: notes that it was called and with what, and ends as the file `ends` next to it says,
@@ -23,8 +22,6 @@ import os, pathlib, sys
 folder = pathlib.Path(sys.argv[1])
 with (folder / "calls").open("a") as calls:
     print(folder.name, os.environ["ASYNC_COST_EPISODE"], sys.stdin.read().strip(), file=calls)
-if entered := os.environ.get("ENTERED"):
-    pathlib.Path(entered).touch()
 ends = (folder / "ends").read_text().split()
 (folder / "ends").write_text(" ".join(ends[1:]))
 sys.exit(int(ends[0]) if ends else 40)
@@ -41,7 +38,7 @@ def partial(tmp_path):
         document = {"program": sys.executable, "arguments": [str(tmp_path / "program.py"), str(tmp_path / study)]}
         document |= {"library": None, "until": until, "done_status": 40, "refused_status": 1}
         start_file(tmp_path, study).write_text(json.dumps(document))
-        seal(tmp_path, study, tmp_path / "kept")
+        record_program(tmp_path, study)
     (tmp_path / "run.json").write_text(json.dumps({"run_id": "made-up/20260101T000000Z"}))
     return tmp_path
 
@@ -95,14 +92,12 @@ def test_a_process_that_would_be_refused_again_is_not_started_again(partial, sta
     assert calls(partial, "a") == ["2"]
 
 
-def test_a_cell_runs_from_a_copy_of_its_library_that_goes_with_its_process(partial):
+def test_a_cell_runs_from_its_library(partial):
     library = partial / "measures-a.so"
-    library.write_bytes(b"code")
     start = replace(Start.read(partial, "a"), library=library, entry="run_user_code_3")
     start.run("a", 2, {}, Progress(lambda seen: None, partial / "log", partial), 7)
     typed = (partial / "a" / "calls").read_text().split()[2:]
-    assert typed == ["LOAD_AND_RUN", str(partial / "episode-of-a.so"), "run_user_code_3"]
-    assert library.exists() and not (partial / "episode-of-a.so").exists()
+    assert typed == ["LOAD_AND_RUN", str(library), "run_user_code_3"]
 
 
 def test_each_episode_has_a_link_order_of_its_own_and_the_same_when_it_is_resumed(partial, monkeypatch):
@@ -118,7 +113,7 @@ def test_each_episode_has_a_link_order_of_its_own_and_the_same_when_it_is_resume
         finally:
             layout.unlink()
 
-    monkeypatch.setattr(layouts, "drawn", draw)
+    monkeypatch.setattr(layouts, "relinked", draw)
     (partial / "a" / "ends").write_text("7 7")
     with pytest.raises(StepFailed):
         run(partial)
@@ -137,7 +132,7 @@ def test_a_library_is_linked_again_from_what_the_kernel_linked_last(partial):
     (partial / "response.txt").touch()
     with tarfile.open(partial / "deps" / "libctx.so.tar", "w") as archive:
         archive.add(partial / "response.txt", "libctx.so/response.txt")
-    seal(partial, "a", partial / "kept")
+    record_program(partial, "a")
     assert (partial / "measures-a.so.link" / "libctx.so" / "response.txt").exists()
 
 
@@ -162,30 +157,10 @@ def test_another_build_in_the_same_place_is_not_measured_on(partial):
     start = json.loads(start_file(partial, "a").read_text())
     del start["sha256"]
     start_file(partial, "a").write_text(json.dumps(start))
-    assert not is_sealed(partial, "a"), "nothing says what it was"
-    seal(partial, "a", partial / "kept")
-    assert is_sealed(partial, "a")
+    assert not is_ready(partial, "a"), "nothing says what it was"
+    record_program(partial, "a")
+    assert is_ready(partial, "a")
     library.write_bytes(b"other")
-    assert not is_sealed(partial, "a") and Start.read(partial, "a") is None
+    assert not is_ready(partial, "a") and Start.read(partial, "a") is None
     with pytest.raises(StepFailed, match="rebuilt meanwhile"):
         run(partial)
-
-
-def test_a_further_sitting_proves_again_what_the_first_has_sealed(partial):
-    kept, later, progress = partial / "kept", partial / "later", Progress(print, partial / "log", partial)
-    later.mkdir()
-    shutil.copy(sys.executable, partial / "program")
-    starts_otherwise(partial, program=str(partial / "program"))
-    seal(partial, "a", kept)
-    start_file(partial, "a").unlink()  # the first sitting is finished
-    (partial / "a" / "ends").write_text("0 0 1")
-    entered = {"ENTERED": str(start_file(later, "a"))}
-    reuse(kept, later, "a", entered, progress)
-    assert calls(partial, "a") == ["prepare"] and is_sealed(later, "a")
-    with pytest.raises(StepFailed, match="a was not proved again"):
-        reuse(kept, later, "a", {}, progress)
-    with pytest.raises(StepFailed, match="exited with 1"):
-        reuse(kept, later, "a", entered, progress)
-    (partial / "program").write_bytes(b"other")
-    with pytest.raises(StepFailed, match="rebuilt meanwhile"):
-        reuse(kept, later, "a", entered, progress)

@@ -108,7 +108,3 @@ def test_a_name_in_code_type_cannot_end_it():
     html = computed(words.code("a`<b>**x**"))
     assert html.count("<code>") == 1
     assert "<b>" not in html and "<strong>" not in html
-
-
-def test_a_sentence_starts_big_and_ends_once():
-    assert words.bullets(["a", "b!"]) == "- A.\n- B!"

@@ -22,11 +22,10 @@ from async_cost.runs.find import load_run
 from async_cost.runs.judged import claims_of_today, findings_of_today
 from async_cost.runs.record import read_run_info
 from async_cost.workflow import commands, environment, plan, publishing, toolchain
-from async_cost.workflow.analyses import execute as execute_analyses
 from async_cost.workflow.commands import chosen_studies
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.plan import Plan, measured_files
-from async_cost.workflow.publishing import rooms_of
+from async_cost.workflow.publishing import analyses_of
 from async_cost.workflow.steps import Progress, StepFailed
 from async_cost.workflow.studies import ALONE_S, MEASURED, analysed, analysis, measuring
 from async_cost.workflow.toolchain import ROOT
@@ -46,7 +45,7 @@ def test_every_analysis_has_its_place_and_its_question_and_reads_studies_that_ar
 def test_a_room_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monkeypatch, study, rooms):
     monkeypatch.setattr(publishing, "analysed", lambda: {"one": ("a",), "either": ("a", "b"), "always": ()})
     info = read_run_info(make_run(tmp_path, {}, rounds=2) / "run.json")
-    assert rooms_of(replace(info, studies={study: info.studies["zero-cost"]})) == rooms
+    assert analyses_of(replace(info, studies={study: info.studies["zero-cost"]})) == rooms
 
 
 @pytest.mark.parametrize("room", [room for room, needed in analysed().items() if needed])
@@ -54,17 +53,6 @@ def test_an_analysis_opens_a_run_that_holds_any_one_of_its_studies(room):
     source = "\n".join(cell.source for cell in nbformat.read(analysis(room), as_version=4).cells)
     (arguments,) = re.findall(r"ac\.open\((.*?)\)", source)
     assert set(re.findall(r'"(.+?)"', arguments)) in (set(), set(analysed()[room]))
-
-
-@pytest.mark.parametrize(("profile", "how"), [("standard", []), ("quick", ["--together"])])
-def test_only_what_is_no_evidence_is_compiled_as_one(tmp_path, monkeypatch, profile, how):
-    plan, commands = Plan("measure", profile, ["ladder"]), []
-    plan.partial = tmp_path
-    monkeypatch.setattr(Progress, "command", lambda self, command, *_: commands.append(command))
-    monkeypatch.setattr(plan, "_seal", lambda study: None)
-    (step,) = (one for one in plan.steps() if one.name.startswith("compile"))
-    step.run(Progress(print, tmp_path / "log", tmp_path))
-    assert [command[5:] for command in commands] == [how]
 
 
 @pytest.fixture
@@ -92,35 +80,34 @@ def test_an_analysis_knows_nothing_of_the_one_before_it_in_its_kernel(tmp_path, 
 def test_an_analysis_that_fails_has_the_last_word(tmp_path, monkeypatch, analyses):
     analyses(bad="raise ValueError('the reason')", good="print('fine')")
     run = make_run(tmp_path, {}, rounds=2)
-    monkeypatch.setattr(sys, "argv", ["publishing", str(tmp_path), str(tmp_path / "report"), str(run)])
+    monkeypatch.setenv("ASYNC_COST_REPORTS", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["publishing", str(run)])
     with pytest.raises(SystemExit) as ended:
         publishing.main()
     said = str(ended.value).strip()
     assert "the reason" in said.splitlines()[-1] and "bad.ipynb: the cell that begins with `raise" in said
 
 
-def test_an_analysis_that_fails_ends_the_kernel_beside_it(tmp_path, monkeypatch, analyses):
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    pid = tmp_path / "pid"
-    stays = f"import os, pathlib, time; pathlib.Path({str(pid)!r}).write_text(str(os.getpid())); time.sleep(600)"
-    waits = f"import pathlib, time\nwhile not (pid := pathlib.Path({str(pid)!r})).exists() or not pid.read_text(): time.sleep(0.01)"
-    analyses(stays=stays, bad=f"{waits}\nraise ValueError('the reason')")
+def test_after_an_analysis_that_fails_no_other_begins(tmp_path, monkeypatch, analyses):
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    analyses(bad="raise ValueError('the reason')", other="1")
     with pytest.raises(CellFailed, match="the reason"):
-        publishing.execute(["stays", "bad"], tmp_path / "executed", {}, Path)
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(pid.read_text()), 0)
+        publishing.execute(["bad", "other"], tmp_path / "executed", {}, Path)
+    assert [path.stem for path in (tmp_path / "executed").iterdir()] == ["bad"]
 
 
 def test_the_first_page_can_be_read_while_others_are_made(tmp_path, monkeypatch, analyses, capfd):
-    page = tmp_path / "reports" / "m" / "t" / "asked.html"
+    run = make_run(tmp_path, {}, rounds=2)
+    page = tmp_path / "reports" / run.parent.name / run.name / "asked.html"
+    monkeypatch.setenv("ASYNC_COST_REPORTS", str(tmp_path / "reports"))
     waits = f"import pathlib, time; [time.sleep(0.1) for _ in range(600) if not pathlib.Path({str(page)!r}).exists()]"
     shown = f"print(open({str(page)!r}).read().count('what was asked for'), 'times')"
     analyses(asked="print('what was asked', 'for')", trust=f"{waits}; {shown}")
-    made = publishing.publish_run(tmp_path / "reports", page.parent, make_run(tmp_path, {}, rounds=2))
+    made = publishing.publish_run(run)
     assert [path.name for path in made[:3]] == ["index.html", "asked.html", "trust.html"]
     assert re.search(r"[1-9] times", made[2].read_text(encoding="utf-8"))
     told = []
-    step = commands.publishing(lambda: [tmp_path])
+    step = commands.publishing(lambda: run)
     monkeypatch.setattr(Progress, "command", lambda *_, progress: [*map(progress, capfd.readouterr().out.splitlines())])
     step.run(Progress(print, tmp_path / "log", tmp_path, say=told.append))
     assert told == [f"The page: {commands.where(page)}"]
@@ -148,15 +135,11 @@ def test_a_choice_that_makes_no_sense_is_refused_with_what_does(options, says):
     assert done.returncode == 2 and says in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("config", "says"),
-    [("nope.toml", "nope.toml is no file: name a configuration"), ("fleet/config.toml", "there is no sbatch here")],
-)
-def test_a_fleet_that_cannot_be_is_refused_before_anything_is_installed(monkeypatch, config, says):
+def test_a_fleet_without_slurm_is_refused_before_anything_is_installed(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(commands, "run_steps", lambda *_: pytest.fail("installs"))
-    with pytest.raises(StepFailed, match=says):
-        commands.fleet(SimpleNamespace(config=ROOT / config))
+    with pytest.raises(StepFailed, match="there is no sbatch here"):
+        commands.fleet(SimpleNamespace(config=ROOT / "fleet" / "config.toml"))
 
 
 def test_a_plan_measures_the_chosen_studies_alone(record_property):
@@ -268,16 +251,8 @@ def test_what_could_not_be_counted_is_told_on_the_page(tmp_path):
     assert not read.counts("zero-cost").filter(counter="instructions").height
 
 
-def test_the_last_analyses_begin_when_all_others_are_written(tmp_path):
-    sources = {
-        "slow": "import time; time.sleep(1)",
-        "quick": "1",
-        "last": "import pathlib; print(sorted(one.name for one in pathlib.Path('made').iterdir()))",
-    }
-    (tmp_path / "made").mkdir()
-    for name, source in sources.items():
-        nbformat.write(new_notebook(cells=[new_code_cell(source)]), tmp_path / f"{name}.ipynb")
-    notebooks = [tmp_path / f"{name}.ipynb" for name in sources]
-    executed = [tmp_path / "made" / one.name for one in notebooks]
-    assert execute_analyses(notebooks, executed, {}, Path, last=1) == executed
-    assert "['quick.ipynb', 'slow.ipynb']" in executed[-1].read_text(encoding="utf-8")
+def test_what_compares_machines_begins_when_all_others_are_written(tmp_path, analyses):
+    shown = "import os, pathlib; print(sorted(one.name for one in pathlib.Path(os.environ['ASYNC_COST_ANALYSES']).iterdir()))"
+    analyses(hardware=shown, slow="import time; time.sleep(1)", quick="1")
+    last, *_ = publishing.execute(["hardware", "slow", "quick"], tmp_path / "executed", {}, Path)
+    assert "['quick.ipynb', 'slow.ipynb']" in last.read_text(encoding="utf-8")

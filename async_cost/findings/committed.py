@@ -3,9 +3,8 @@ columns are described in data/README.md), and the machines of these series, besi
 """
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -16,18 +15,15 @@ from async_cost.runs.find import reference
 from async_cost.runs.run import Run
 
 #: The columns of the two tables, as `make findings` writes them.
-FINDINGS: dict[str, type[pl.DataType]] = dict.fromkeys(
+FINDINGS: dict[str, Any] = dict.fromkeys(
     ("id", "slot", "page", "operands", "operation", "quantity", "unit", "per", "share", "processors", "of", "relation"),
     pl.String,
 )
 FINDINGS |= dict.fromkeys(("least", "most", "limits", "since", "reworded", "changed", "hash", "sentence"), pl.String)
 FINDINGS |= {"share": pl.Float64, "processors": pl.UInt32, "least": pl.Float64, "most": pl.Float64}
-NUMBERS: dict[str, type[pl.DataType]] = dict.fromkeys(("value", "low", "high", "least", "greatest"), pl.Float64) | {
-    "true": pl.UInt32
-}
-JUDGED: dict[str, type[pl.DataType]] = (
-    dict.fromkeys(("kind", "id", "slot", "hash", "series", *NUMBERS, "tested", "outcome"), pl.String) | NUMBERS
-)
+JUDGED: dict[str, Any] = dict.fromkeys(("kind", "id", "slot", "hash", "series"), pl.String)
+JUDGED |= dict.fromkeys(("value", "low", "high", "least", "greatest"), pl.Float64)
+JUDGED |= {"true": pl.UInt32, "tested": pl.String, "outcome": pl.String}
 #: What tells one kind of processor from another: virtual machines often hide the model in `cpu`, but not the caches.
 KIND = ("cpu", "architecture", "logical_cores", "caches")
 #: What is no name in the name of a processor.
@@ -56,38 +52,31 @@ def judged() -> pl.DataFrame:
 
 @lru_cache(maxsize=1)
 def machines() -> tuple[Machine, ...]:
-    """The committed machines, that of the reference first, each with the newest of its series."""
-    newest: dict[str, str] = {}
-    for series in sorted(judged()["series"].unique()):
-        newest[series.partition("/")[0]] = series
-    first = reference().partition("/")[0]
-    return tuple(_machines(sorted(newest, key=lambda machine: (machine != first, machine)), newest))
-
-
-def _machines(names: list[str], newest: dict[str, str]) -> Iterator[Machine]:
-    known: set[str] = set()
-    for name in names:
+    """Return the committed machines, that of the reference first, each with the newest of its series."""
+    newest = {series.partition("/")[0]: series for series in sorted(judged()["series"].unique())}
+    first, known = reference().partition("/")[0], dict[str, Machine]()
+    for name in sorted(newest, key=lambda machine: (machine != first, machine)):
         file = repository_root() / "data" / "runs" / newest[name] / "run.json"
         if file.exists():  # a reader may have put the runs of others aside
             info = record.read_run_info(file).machine
             own = short(info)
             own = f"{own} ({name})" if own in known else own
-            known.add(own)
-            yield Machine(own, newest[name], kind(info))
+            known[own] = Machine(own, newest[name], kind(info))
+    return tuple(known.values())
 
 
 def machine_of(run: Run) -> Machine | None:
-    """The committed machine whose newest series a run belongs to, if it belongs to one."""
+    """Return the committed machine whose newest series a run belongs to, if it belongs to one."""
     series = {each.info.run_id for each in run.sittings}
     return next((machine for machine in machines() if machine.series in series), None)
 
 
 def kind(machine: record.Machine) -> tuple:
-    """What a processor is, as far as run.json tells."""
+    """Return what a processor is, as far as run.json tells."""
     return tuple(getattr(machine, name) for name in KIND)
 
 
 def short(machine: record.Machine) -> str:
-    """A processor in a word or two: Xeon, EPYC; nothing in it is markup."""
+    """Return a processor in a word or two: Xeon, EPYC; nothing in it is markup."""
     words = re.sub(r"[^\w .+-]", " ", VENDORS.sub(" ", machine.cpu or ""))
     return " ".join(words.split()) or "an unknown processor"

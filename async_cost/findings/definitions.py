@@ -37,28 +37,28 @@ Limits = Mapping[tuple[str, Key, Key], float]
 
 
 def committed(kind: str, series: str, hashes: Mapping[Place, str]) -> dict[Place, dict]:
-    """What data/judged.csv says of findings or claims by a series, by id and slot; nothing where one of `hashes`, their
-    definitions, is not what was judged.
+    """Return what data/judged.csv says of findings or claims by a series, by id and slot; nothing where one of
+    `hashes`, their definitions, is not what was judged.
     """
     rows = said_by(kind, series)
     return rows if all(at in rows and rows[at]["hash"] == hash for at, hash in hashes.items()) else {}
 
 
 def series_of(folder: Path) -> str:
-    """The name of the series of the run in `folder`."""
+    """Return the name of the series of the run in `folder`."""
     return f"{folder.parent.name}/{folder.name}"
 
 
 @cache
 def said_by(kind: str, series: str) -> dict[Place, dict]:
-    """What data/judged.csv says by a series, by id and slot."""
+    """Return what data/judged.csv says by a series, by id and slot."""
     rows = judged().filter(kind=kind, series=series)
     return {(row["id"], row["slot"]): row for row in rows.iter_rows(named=True)}
 
 
 @lru_cache(maxsize=1)
 def limits_of_today() -> Limits:
-    """The limit of each comparison that the studies declare, in both directions."""
+    """Return the limit of each comparison that the studies declare, in both directions."""
     limits = dict[tuple[str, Key, Key], float]()
     for study, *sides, limit in of_today().select("study", *KEY, *BASE_KEY, "limit").iter_rows():
         one, other = tuple(sides[:3]), tuple(sides[3:])
@@ -66,16 +66,16 @@ def limits_of_today() -> Limits:
     return limits
 
 
-def row_of(one: Slot, limits: Limits, beside: int = 0) -> dict[str, object]:
-    """The row of a slot in data/findings.csv, without page, since and changed. Its hash is of what is judged, from the
-    operands to the region, and not of names, sentences and advice; and of how many further cases hold together with
-    its own, `beside`.
+def row_of(one: Slot, limits: Limits, others: int = 0) -> dict[str, object]:
+    """Return the row of a slot in data/findings.csv, without page, since and changed. Its hash is of what is judged,
+    from the operands to the region, and not of names, sentences and advice; and of how many further cases hold together
+    with its own, `others`.
     """
     used = sorted({limits[pair] for case in one.main.cases for pair in _compared(case) if pair in limits})
     used = [] if one.quantity == "count" else used
     judged = [*(getattr(one, name) for name in OF_FINDING), used, one.main.cases]
     judged.insert(OF_FINDING.index("share") + 1, ())  # of what was a column once, and empty: hashes stay
-    judged += ([one.main.constant] if one.main.constant is not None else []) + ([beside] if beside else [])
+    judged += ([one.main.constant] if one.main.constant is not None else []) + ([others] if others else [])
     row: dict[str, object] = {"id": one.id, "slot": one.name, "operands": " & ".join(map(_shown, one.main.cases))}
     row |= {name: getattr(one, name) for name in OF_FINDING}
     row |= {"operation": PUBLISHED} if one.main.constant is not None else {}
@@ -84,7 +84,7 @@ def row_of(one: Slot, limits: Limits, beside: int = 0) -> dict[str, object]:
 
 
 def rows_of_finding(one: Finding, limits: Limits) -> list[dict[str, object]]:
-    """The rows of its slots."""
+    """Return the rows of its slots."""
     cases = {slot.name: len(slot.main.cases) for slot in one.judged}
     return [
         row_of(slot, limits, sum(cases.values()) - cases[slot.name] if slot.name in cases else 0) | {"page": one.page}
@@ -93,7 +93,7 @@ def rows_of_finding(one: Finding, limits: Limits) -> list[dict[str, object]]:
 
 
 def hashes_of(findings: Iterable[Finding], limits: Limits | None = None) -> dict[Place, str]:
-    """The hashes of the definitions of all slots, by id and slot."""
+    """Return the hashes of the definitions of all slots, by id and slot."""
     limits = limits_of_today() if limits is None else limits
     rows = (row for one in findings for row in rows_of_finding(one, limits))
     return {(str(row["id"]), str(row["slot"])): str(row["hash"]) for row in rows}
@@ -113,8 +113,9 @@ def _shown(case: Case) -> str:
 
 
 def rows_of(findings: Iterable[Finding], reference: Run) -> Iterator[dict[str, object]]:
-    """The rows of data/findings.csv. `changed` stays as somebody wrote it; `since` is the day on which a definition
-    came about, of those that the reference has not recorded, `reworded` that on which a sentence became another one.
+    """Return the rows of data/findings.csv. `changed` stays as it was written; `since` is the day on which a
+    definition came about, of those that the reference has not recorded, `reworded` that on which a sentence became
+    another one.
     """
     limits, tested = limits_of_today(), seen_by(reference, "findings")
     known = {(row["id"], row["slot"]): row for row in definitions().iter_rows(named=True)}
@@ -128,18 +129,18 @@ def rows_of(findings: Iterable[Finding], reference: Run) -> Iterator[dict[str, o
 
 
 def price_slots() -> list[Slot]:
-    """The latency numbers and the prices that a request is counted by, as slots of which nothing is expected."""
+    """Return the latency numbers and the prices that a request is counted by, as slots of which nothing is expected."""
     slots = [slot(one.id, "", one.quantity, one.short) for one in latencies().values()]
     return slots + [slot(*at, quantity(priced(one)), one["what"]) for at, one in counted().items()]
 
 
 def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
-    """The rows of data/judged.csv of a series."""
+    """Return the rows of data/judged.csv of a series."""
     findings, judge, claims = list(findings), Judge(run), claims_of_today()
     judge.clock = True  # what is committed is what nanoseconds are expected of
     hashes, tested = hashes_of(findings), seen_by(run, "findings")
-    for found in map(judge, findings):
-        for one in found.slots:
+    for judgement in map(judge, findings):
+        for one in judgement.slots:
             at = one.slot.id, one.slot.name
             yield _row("finding", *at, hashes[at], run) | _says(one) | {"tested": "yes" if hashes[at] in tested else ""}
     for price in price_slots():

@@ -79,8 +79,8 @@ def finding(
     so: str = "",
     processors: int = 1,
 ) -> Finding:
-    """The finding that says `sentence` with these slots. Raises ValueError for what a program can see to be wrong with
-    it (`lint`).
+    """Return the finding that says `sentence` with these slots. Raises ValueError for what a program can see to be
+    wrong with it (`lint`).
     """
     made = tuple(slot(f"{page}-{id}", name, one, sentence, processors) for name, one in slots.items())
     one = Finding(id=f"{page}-{id}", page=page, sentence=sentence, label=label, slots=made, note=note, so=so)
@@ -120,7 +120,7 @@ class Judge:
         self.clock = any(one.kind == kind(run.info.machine) for one in machines())
 
     def effects(self, of: Quantity) -> list[Effect]:
-        """The number of each case of a quantity."""
+        """Return the number of each case of a quantity."""
         if of.constant is not None:
             return [Effect(of.constant, of.constant, of.constant)]
         return [effect(of, case, self.measured) for case in of.cases]
@@ -130,12 +130,12 @@ class Judge:
         those of the run. The intervals of all judged cases of a sentence hold together.
         """
         given = effects or {}
-        found = {slot.name: given.get(slot.name) or self.effects(slot.main) for slot in one.slots}
+        numbers = {slot.name: given.get(slot.name) or self.effects(slot.main) for slot in one.slots}
         judged = {slot.name for slot in one.judged if self.clock or not slot.by_the_clock}
-        among = sum(each.value is not None for name in judged for each in found[name])
+        among = sum(each.value is not None for name in judged for each in numbers[name])
         filled = []
         for slot in one.slots:
             number = among if slot.name in judged else 1
-            weighed, each = weigh(slot, slot.main.cases, found[slot.name], self.run, number)
+            weighed, each = weigh(slot, slot.main.cases, numbers[slot.name], self.run, number)
             filled.append(Filled(slot, weighed, each, slot.name in judged))
         return Found(one, tuple(filled))

@@ -24,8 +24,8 @@ COLUMNS = NAMED | dict.fromkeys(("ns", "low", "high"), pl.Float64) | {"lacks": p
 
 @dataclass(frozen=True)
 class Latency:
-    """A row of the first screen: `short` is its name, in Markdown; `card` its name on the card that is shared, if it is
-    there; `finding` the id of what explains it, if anything does; `price` what is measured, `driver` and `workers` how.
+    """A row of the first screen: `short` is its name, in Markdown; `card` its name on the shared card, if it is there;
+    `finding` the id of what explains it, if anything does; `price` what is measured, `driver` and `workers` how.
     """
 
     id: str
@@ -54,21 +54,21 @@ class Latency:
 
 @lru_cache(maxsize=1)
 def latencies() -> dict[str, Latency]:
-    """The rows of the first screen by id, in their order. Raises LookupError for one that is no price."""
-    entries = {(entry["what"], entry["variant"]): entry for entry in prices.entries().iter_rows(named=True)}
-
-    def row_of(*, what: str, variant: str, **row: str) -> Latency:
-        if (what, variant) not in entries:
+    """Return the rows of the first screen by id, in their order. Raises LookupError for one that is no price."""
+    prices_of = {(entry["what"], entry["variant"]): entry for entry in prices.entries().iter_rows(named=True)}
+    rows = {}
+    for row in read_table(DATA / "latency.csv", LatencyRows).drop("line").iter_rows(named=True):
+        what, variant = row.pop("what"), row.pop("variant")
+        if (what, variant) not in prices_of:
             raise LookupError(f"data/latency.csv: {row['id']}: no price is called {what!r} of {variant!r}")
-        entry = entries[what, variant]
-        return Latency(**row, driver=entry["driver"], workers=entry["workers"], price=prices.priced(entry))
-
-    rows = read_table(DATA / "latency.csv", LatencyRows).drop("line")
-    return {row["id"]: row_of(**row) for row in rows.iter_rows(named=True)}
+        entry = prices_of[what, variant]
+        how = {"driver": entry["driver"], "workers": entry["workers"]}
+        rows[row["id"]] = Latency(**row, **how, price=prices.priced(entry))
+    return rows
 
 
 def committed() -> dict[str, dict[str, float]]:
-    """The latency numbers of the committed machines, in nanoseconds by id, by the name of the machine."""
+    """Return the latency numbers of the committed machines, in nanoseconds by id, by the name of the machine."""
     return {
         machine: {id: ns for (id, slot), (ns, _, _, doubt) in known.items() if not slot and not doubt}
         for machine, known in prices.committed().items()
@@ -76,7 +76,7 @@ def committed() -> dict[str, dict[str, float]]:
 
 
 def numbers(run: Run) -> pl.DataFrame:
-    """The latency numbers of a run, in the order of the screen: the columns of `COLUMNS`.
+    """Return the latency numbers of a run, in the order of the screen: the columns of `COLUMNS`.
 
     ns, low, high are nanoseconds for one with the 95 % interval, what it adds if it is `added`; nulls where the run
     has none, and `lacks` says why, or that a number is no evidence.

@@ -23,7 +23,7 @@ CODE = re.compile(r"`([^`]+)`")
 
 
 def slots_of(template: str) -> dict[str, str]:
-    """The slots of a template with how each is written, in their order."""
+    """Return the slots of a template with how each is written, in their order."""
     return dict(SLOT.findall(template))
 
 
@@ -34,7 +34,7 @@ def check(one: Finding) -> None:
 
 
 def problems(one: Finding) -> Iterator[str]:
-    """What is wrong with the definition of a finding."""
+    """Return what is wrong with the definition of a finding."""
     known, said = {slot.name for slot in one.slots}, slots_of(one.sentence)
     texts = {"sentence": one.sentence, "label": one.label, "note": one.note, "so": one.so}
     if not one.sentence.endswith((".", "!", "?")):
@@ -55,7 +55,7 @@ def problems(one: Finding) -> Iterator[str]:
         bare = SLOT.sub("", text)
         if typed := TYPED.search(bare):
             yield f"the {where} has {typed[0]!r} typed into it; make it a slot"
-        yield from (f"the {where}: {found}" for found in unclear(bare))
+        yield from (f"the {where}: {problem}" for problem in unclear(bare))
     if any(slot.operation.startswith("ratio of") and slot.name in said for slot in one.slots):
         ratios = [slot for slot in one.slots if slot.operation == "ratio"]
         if len(ratios) < 2:
@@ -81,10 +81,10 @@ def unclear(text: str) -> Iterator[str]:
 
 
 def loose(slot: Slot, rows: Iterable[Mapping[str, float]], counts: float = 0.01) -> list[float]:
-    """The borders of a slot that are looser than the numbers of committed machines ask for; `rows` have their low,
-    high, least and greatest. An outer border may be twice as far from no effect as the farthest number, an inner one
-    half as far as the nearest; around no effect, twice as far as the farthest number or end of an interval, or as what
-    `counts` as a difference of ratios.
+    """Return the borders of a slot that are looser than the numbers of committed machines ask for; `rows` have their
+    low, high, least and greatest. An outer border may be twice as far from no effect as the farthest number, an inner
+    one half as far as the nearest; around no effect, twice as far as the farthest number or end of an interval, or as
+    what `counts` as a difference of ratios.
     """
     rows = [row for row in rows if row["low"] is not None]
     borders = [end for end in (slot.least, slot.most) if end is not None]

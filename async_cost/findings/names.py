@@ -17,7 +17,7 @@ def _table() -> pl.DataFrame:
 
 @lru_cache(maxsize=1)
 def names() -> Mapping[tuple[str, str], str]:
-    """The name of a variant, by study and variant."""
+    """Return the name of a variant, by study and variant."""
     return {(study, variant): name for study, variant, name in _table().select("study", "variant", "name").iter_rows()}
 
 
@@ -29,11 +29,11 @@ def keys() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def aliases() -> Mapping[str, str]:
-    """What a program is not called, with its name."""
+    """Return what a program is not called, with its name."""
     rows = _table().drop_nulls("not_called").select("not_called", "name").iter_rows()
     return {alias: name for listed, name in rows for alias in listed.split("; ")}
 
 
 def name(study: str, variant: str) -> str:
-    """What a reader calls a variant: its own name where data/names.csv has no other."""
+    """Return what a reader calls a variant: its own name where data/names.csv has no other."""
     return names().get((study, variant), variant)

@@ -30,9 +30,9 @@ class Quantity(Measure):
     def expect(
         self, least: float | None = None, most: float | None = None, *, of: str = "all", why: str = ""
     ) -> "Expected":
-        """The quantity with the region in which it is expected: a border may be open, and least and most may be one
-        number. `of` says of how many of several cases: all or most; `why` is the reason for an open border, or
-        for one that is looser than what was measured asks for. Raises ValueError without a border.
+        """Return the quantity with the region in which it is expected: a border may be open, and least and most may be
+        one number. `of` says of how many of several cases: all or most; `why` is the reason for an open border, or for
+        one that is looser than what was measured asks for. Raises ValueError without a border.
         """
         if least is most is None:
             raise ValueError("expect() needs at least one border; a quantity by itself is only shown")
@@ -111,11 +111,11 @@ class Pair:
         return replace(self, per=per).each
 
     def counted(self, counter: str) -> "Pair":
-        """The same two sides by an exact count instead of by time."""
+        """Return the same two sides by an exact count instead of by time."""
         return replace(self, quantity="count", counter=counter)
 
     def metric(self, metric: str, per: str | None = UNIT_OF_WORK) -> "Pair":
-        """The same two sides by a metric of the samples, such as cpu_ns: of each, the median of a round."""
+        """Return the same two sides by a metric of the samples, such as cpu_ns: of each, the median of a round."""
         return replace(self, quantity="metric", counter=metric, per=per)
 
     @property
@@ -142,7 +142,7 @@ class Pairs:
         return Pairs(self.each + other.each)
 
     def where(self, wanted: Callable[[Pair], bool]) -> "Pairs":
-        """Those of which `wanted` is true."""
+        """Return those of which `wanted` is true."""
         return Pairs(tuple(filter(wanted, self.each)))
 
     @property
@@ -151,7 +151,7 @@ class Pairs:
         return self._together([pair.ratio for pair in self.each])
 
     def time(self, per: str = UNIT_OF_WORK) -> Quantity:
-        """The time of the first side of each."""
+        """Return the time of the first side of each."""
         return self._together([pair.time(per) for pair in self.each])
 
     @property
@@ -171,7 +171,7 @@ class Pairs:
         return replace(made, cases=(tuple(place for one in self.each for place in one.cases[0]),))
 
     def counted(self, counter: str) -> Quantity:
-        """The ratio of each by an exact count."""
+        """Return the ratio of each by an exact count."""
         return self._together([pair.counted(counter).ratio for pair in self.each])
 
     @staticmethod
@@ -227,13 +227,13 @@ def pairs(
 
 
 def ratio_of_ratios(one: Pair, other: Pair) -> Quantity:
-    """The ratio of `one` over that of `other`, from the same rounds where they are of one study."""
+    """Return the ratio of `one` over that of `other`, from the same rounds where they are of one study."""
     cases = (one.cases[0] + other.cases[0],)
     return replace(one.ratio, operation="ratio of ratios", cases=cases)
 
 
 def more_added(one: Pair, other: Pair) -> Quantity:
-    """What `one` adds to a unit of work, less what `other` adds, from the same rounds."""
+    """Return what `one` adds to a unit of work, less what `other` adds, from the same rounds."""
     return replace(one.added, operation="difference of differences", cases=(one.cases[0] + other.cases[0],))
 
 

@@ -13,7 +13,7 @@ import polars as pl
 from async_cost import words
 from async_cost.findings.committed import judged, machines
 from async_cost.findings.finding import Judge
-from async_cost.findings.names import name
+from async_cost.findings.names import names
 from async_cost.findings.operands import Pair, Quantity, pair
 from async_cost.findings.record import SHOWN
 from async_cost.runs.comparisons import DATA, KEY
@@ -44,8 +44,8 @@ COLUMNS = ENTRY | dict.fromkeys(NUMBERS, pl.Float64) | dict.fromkeys(("by", "dri
 
 
 def entries() -> pl.DataFrame:
-    """What may have a price, in the order of data/prices.csv, a row for each of its variants: the columns of `ENTRY`;
-    who is whose it is.
+    """Return what may have a price, in the order of data/prices.csv, a row for each of its variants: the columns of
+    `ENTRY`; who is whose it is.
     """
     rows = read_table(DATA / "prices.csv", PriceRows)
     who = pl.when(pl.col("who") == "").then("variants").otherwise("who").str.split(";")
@@ -55,7 +55,7 @@ def entries() -> pl.DataFrame:
 
 
 def prices(run: Run) -> pl.DataFrame:
-    """The price list of a run, a row for each of `entries`: the columns of `COLUMNS`.
+    """Return the price list of a run, a row for each of `entries`: the columns of `COLUMNS`.
 
     by is whose it is, by name, driven how it is driven; ns, low, high are nanoseconds for one unit with the 95 %
     interval; cpu_ns processor time of all threads; instructions, allocations, bytes counts for one unit. Of a price
@@ -64,20 +64,22 @@ def prices(run: Run) -> pl.DataFrame:
     """
     judge = Judge(run)
     rows = [
-        entry | {"by": _by(entry), "driven": driven(entry)} | _price(judge, entry)
+        entry
+        | {"by": names().get((entry["study"], entry["who"]), entry["who"]), "driven": driven(entry)}
+        | _price(judge, entry)
         for entry in entries().iter_rows(named=True)
     ]
     return pl.DataFrame(rows, schema=COLUMNS)
 
 
 def driven(entry: dict[str, str]) -> str:
-    """How a price is driven: `two workers, inside a task`."""
+    """Say how a price is driven: `two workers, inside a task`."""
     return ", ".join(filter(None, [WORKERS[entry["workers"]], DRIVERS[entry["driver"]]]))
 
 
 def counted() -> dict[Place, dict[str, str]]:
-    """The entries that a request can be counted by, by their place in data/judged.csv: the id, and as slot the runtime,
-    one of `RUNTIMES`, or nothing if it is measured without one.
+    """Return the entries that a request can be counted by, by their place in data/judged.csv: the id, and as slot the
+    runtime, one of `RUNTIMES`, or nothing if it is measured without one.
     """
     named = entries().filter(pl.col("id") != "")
     alone = pl.col("who").n_unique().over("id") == 1
@@ -87,7 +89,9 @@ def counted() -> dict[Place, dict[str, str]]:
 
 
 def committed() -> dict[str, dict[Place, Price]]:
-    """The prices that data/judged.csv holds of the committed machines, by id and slot, by the name of the machine."""
+    """Return the prices that data/judged.csv holds of the committed machines, by id and slot, by the name of the
+    machine.
+    """
     rows = judged().filter(pl.col("value").is_not_null(), kind="price")
     known = rows.select("series", "id", "slot", "value", "low", "high", pl.col("outcome") != SHOWN)
     return {
@@ -99,7 +103,8 @@ def committed() -> dict[str, dict[Place, Price]]:
 
 
 def priced(entry: dict[str, str]) -> Pair:
-    """What one of `entries` is the price of: a key, with its baseline, or with itself where the price is a whole.
+    """Return what one of `entries` is the price of: a key, with its baseline, or with itself where the price is a
+    whole.
 
     Raises LookupError for a difference that its study does not declare.
     """
@@ -111,19 +116,13 @@ def priced(entry: dict[str, str]) -> Pair:
 
 
 def is_added(price: Pair) -> bool:
-    """Whether the price is what the first side has more than the second."""
+    """Say whether the price is what the first side has more than the second."""
     return price.key != price.baseline
 
 
 def quantity(price: Pair) -> Quantity:
-    """The number that is the price of `priced`."""
+    """Return the number that is the price of `priced`."""
     return price.added if is_added(price) else price.each
-
-
-def _by(entry: dict[str, str]) -> str:
-    """Whose a price is: what the table says, or the name of the variant."""
-    own = entry["who"] == entry["variant"] and entry["study"]
-    return name(entry["study"], entry["variant"]) if own else entry["who"]
 
 
 def timed(judge: Judge, price: Pair) -> dict[str, object]:

@@ -66,12 +66,14 @@ class Finding:
 
 
 def record(one: Finding) -> dict:
-    """The definition as JSON holds it."""
+    """Return the definition as JSON holds it."""
     return msgspec.to_builtins(one)
 
 
 def recorded(notebooks: Iterable[Path]) -> list[Finding]:
-    """The findings that executed notebooks hold, in their order. Raises ValueError for an id that is there twice."""
+    """Return the findings that executed notebooks hold, in their order. Raises ValueError for an id that is there
+    twice.
+    """
     known: dict[str, Finding] = {}
     for notebook in notebooks:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]

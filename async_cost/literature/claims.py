@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-
-import polars as pl
+from typing import Any
 
 from async_cost.errors import DataError, quoted
 from async_cost.paths import repository_root
-from async_cost.runs.reader import CORRECT, read_table
+from async_cost.runs.comparisons import KEY
+from async_cost.runs.reader import CORRECT, read_table, refuse
 from async_cost.runs.schemas import ClaimRows, OperandRows
 from async_cost.statistics.effects import PLACES, Case, Operand
 from async_cost.statistics.statement import Statement
@@ -71,7 +71,7 @@ class Claim(Statement):
 
 
 def load_claims(root: Path | None = None) -> tuple[Claim, ...]:
-    """All claims in the order of the file.
+    """Return all claims, in the order of the file.
 
     Raises `DataError`, naming file, row, column and remedy, for a row that breaks a rule of its table, for operands of
     no claim, and for claims whose operands do not fill the places of their operation.
@@ -79,12 +79,10 @@ def load_claims(root: Path | None = None) -> tuple[Claim, ...]:
     folder = (repository_root() if root is None else root) / "data"
     file, operand_file = folder / "claims.csv", folder / "claims-operands.csv"
     rows, operands = read_table(file, ClaimRows), read_table(operand_file, OperandRows)
-    orphan = operands.join(rows, left_on="claim", right_on="id", how="anti").sort("line").head(1)
-    for row in orphan.iter_rows(named=True):
-        raise DataError(operand_file, f"there is no claim {quoted(row['claim'])}", CORRECT, row["line"], "claim")
-    nowhere = rows.filter(pl.col("same_as").is_not_null() & ~pl.col("same_as").is_in(rows["id"].implode())).head(1)
-    for row in nowhere.iter_rows(named=True):
-        raise DataError(file, f"there is no claim {quoted(row['same_as'])}", CORRECT, row["line"], "same_as")
+    for path, table, column in ((operand_file, operands, "claim"), (file, rows.drop_nulls("same_as"), "same_as")):
+        refuse(
+            path, table.join(rows, left_on=column, right_on="id", how="anti"), column, f"there is no claim {{{column}}}"
+        )
     by_claim = operands.rows_by_key("claim", named=True, include_key=True)
     return tuple(_claim(file, operand_file, row, by_claim.get(row["id"], [])) for row in rows.iter_rows(named=True))
 
@@ -94,10 +92,12 @@ def _claim(file: Path, operand_file: Path, row: dict, operands: Sequence[dict]) 
     for operand in operands:
         for column, problem in _wrong_with_operand(row, operand):
             raise DataError(operand_file, f"{row['id']} {problem}", CORRECT, operand["line"], column)
-    cases = {comparison: tuple(_cases(operand_file, row, operands, comparison)) for comparison in Comparison}
+    cases: dict[str, Any] = {
+        comparison.value: tuple(_cases(operand_file, row, operands, comparison)) for comparison in Comparison
+    }
     for column, problem in _wrong_with_claim(row, bool(cases[Comparison.CLEAN])):
         raise DataError(file, f"{row['id']} {problem}", CORRECT, line, column)
-    return Claim(**row, **{comparison.value: of_it for comparison, of_it in cases.items()})
+    return Claim(**row, **cases)
 
 
 def _wrong_with_claim(row: dict, has_clean: bool) -> Iterator[tuple[str, str]]:
@@ -122,7 +122,7 @@ def _wrong_with_operand(claim: dict, operand: dict) -> Iterator[tuple[str, str]]
 
 
 def _cases(file: Path, claim: dict, operands: Sequence[dict], comparison: Comparison) -> Iterator[Case]:
-    """The cases of one comparison, each with all the places that the operation needs, from one study."""
+    """Collect the cases of one comparison, each with all the places that the operation needs, from one study."""
     wanted = list(range(1, PLACES.get(claim["operation"], 0) + 1))
     cases: dict[int, dict[int, list[dict]]] = {}
     for operand in operands:
@@ -143,5 +143,5 @@ def _cases(file: Path, claim: dict, operands: Sequence[dict], comparison: Compar
 
 
 def _operand(row: dict) -> Operand:
-    names = ("study", "bench", "variant", "parameter", "counter")
-    return Operand(*(row[name] for name in names), plus_ns=row["plus_ns"] or 0.0)
+    key = {name: row[name] for name in ("study", *KEY, "counter")}
+    return Operand(**key, plus_ns=row["plus_ns"] or 0.0)

@@ -16,7 +16,7 @@ from async_cost.statistics.effects import NANOSECONDS
 
 
 def load_published(study: str, root: Path | None = None) -> pl.DataFrame:
-    """The reported figures of `study`: study, bench, variant, parameter, metric, unit, value, low, high, machine,
+    """Read the reported figures of `study`: study, bench, variant, parameter, metric, unit, value, low, high, machine,
     source. Raises `DataError` as runs do.
     """
     folder = (repository_root() if root is None else root) / "data" / "published"
@@ -29,6 +29,6 @@ def published_studies() -> list[str]:
 
 
 def published_times(study: str) -> pl.DataFrame:
-    """The reported times in nanoseconds: bench, variant, parameter, ns."""
+    """Read the reported times in nanoseconds: bench, variant, parameter, ns."""
     factor = pl.col("unit").replace_strict(NANOSECONDS, default=None, return_dtype=pl.Float64)
     return load_published(study).filter(pl.col("metric") == "time").select(*KEY, (pl.col("value") * factor).alias("ns"))

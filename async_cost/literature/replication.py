@@ -1,10 +1,10 @@
 """Which published claims hold in a run.
 
-A claim is a statement whose author is somebody else (`statistics/statement.py`). The comparison that the document made
+A claim is a statement of another author (`statistics/statement.py`). The comparison that the document made
 and, where it is confounded, the clean one are weighed alike and apart.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -14,7 +14,7 @@ from async_cost.runs.judged import claims_of_today, seen_by
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import effect
 from async_cost.statistics.measured import Measured
-from async_cost.statistics.statement import OUTCOMES, Outcome, Weighed, together, weigh
+from async_cost.statistics.statement import Outcome, Weighed, weigh
 
 #: Claims that are named; of more, only the number.
 NAMED = 3
@@ -41,9 +41,7 @@ class Judgement:
 
 
 def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]:
-    """What `run` says about each of `claims` (all of them by default) in their order, without numbers that are no
-    claims.
-    """
+    """Judge each of `claims` (by default all of them) on `run`, in their order, without numbers that are no claims."""
     claims = load_claims() if claims is None else claims
     measured = cache(partial(Measured, run))
 
@@ -52,17 +50,15 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]
         effects = [effect(claim, case, measured) for case in cases]
         return weigh(claim, cases, effects, run)[0]
 
-    def beside(claim: Claim) -> Iterator[Weighed | None]:
+    def others(claim: Claim) -> Iterator[Weighed | None]:
         for comparison in (Comparison.CLEAN, Comparison.OURS):
             yield weighed(claim, comparison) if claim.cases(comparison) else None
 
-    return [Judgement(one, weighed(one, one.faithful), *beside(one)) for one in claims if one.is_claim]
+    return [Judgement(claim, weighed(claim, claim.faithful), *others(claim)) for claim in claims if claim.is_claim]
 
 
 def validity_sentence(run: Run) -> str:
-    """Whether the regions, operands and processors of the claims stood as they are when `run` began, by the hashes that
-    it recorded then, or may have been written after it was seen. Markdown.
-    """
+    """Say in Markdown whether the definitions of the claims are those that `run` recorded when it began."""
     tested, hashes = seen_by(run, "claims"), claims_of_today()
     changed = [id for id, hash in hashes.items() if hash not in tested]
     if len(changed) == len(hashes):
@@ -74,21 +70,8 @@ def validity_sentence(run: Run) -> str:
     return "This run was made for the claims as they are: their regions were written before it."
 
 
-def tally(found: Iterable[Judgement]) -> dict[Outcome, int]:
-    """How often each outcome was given by the published comparison, including those that never were. Claims that say
-    the same of the same comparison are counted once, and all of them must hold.
-    """
-    by_claim: dict[str, list[Outcome]] = {}
-    for one in found:
-        by_claim.setdefault(one.claim.same_as or one.claim.id, []).append(one.published.outcome)
-    counts = dict.fromkeys(OUTCOMES, 0)
-    for each in by_claim.values():
-        counts[together(each)] += 1
-    return counts
-
-
 def score(counts: Mapping[Outcome, int], confounded: int = 0, *, brief: bool = False) -> str:
-    """How many of all claims hold, and why the others do not: `46 of 82 claims hold, 5 do not, 9 undecided`;
+    """Say how many of all claims hold, and why the others do not: `46 of 82 claims hold, 5 do not, 9 undecided`;
     `brief` says of these only which need more processors. Of those that hold, so many are `confounded`.
     """
     hold = counts[Outcome.HOLDS]

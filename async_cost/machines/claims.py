@@ -23,7 +23,7 @@ CODE = code_of("literature", "findings", "machines")
 
 
 def on_machines(many: ManyRuns) -> pl.DataFrame:
-    """One row for each claim that was measured: claim, study, holds, does not hold, undecided (numbers of
+    """Return a row for each claim that was measured: claim, study, holds, does not hold, undecided (numbers of
     machines), machines (their sum).
 
     Of each machine the run counts that speaks for the study of the claim. A machine that does not hold the operands of
@@ -32,10 +32,10 @@ def on_machines(many: ManyRuns) -> pl.DataFrame:
     chosen = chosen_runs(many).filter("trusted").cast({"run": pl.String, "study": pl.String})
     folders = [many.folders[name] for name in chosen["run"].unique(maintain_order=True)]
     with ThreadPoolExecutor() as pool:
-        found = pl.concat([pl.DataFrame(schema=VERDICTS), *pool.map(_verdicts, folders)])
-    found = found.join(chosen, on=["run", "study"], how="semi").filter(pl.col("verdict").is_in(list(COUNTED)))
+        verdicts = pl.concat([pl.DataFrame(schema=VERDICTS), *pool.map(_verdicts, folders)])
+    verdicts = verdicts.join(chosen, on=["run", "study"], how="semi").filter(pl.col("verdict").is_in(list(COUNTED)))
     each = (pl.col("verdict").eq(word).sum().alias(word) for word in COUNTED)
-    return found.group_by("claim", "study", maintain_order=True).agg(*each, machines=pl.len()).sort("claim")
+    return verdicts.group_by("claim", "study", maintain_order=True).agg(*each, machines=pl.len()).sort("claim")
 
 
 def _verdicts(folder: Path) -> pl.DataFrame:
@@ -47,6 +47,8 @@ def _verdicts(folder: Path) -> pl.DataFrame:
         return pl.DataFrame(rows, schema=VERDICTS, orient="row")
 
     def judged(run: Run) -> list[tuple]:
-        return [(run.info.run_id, one.claim.id, one.claim.study, one.published.outcome.value) for one in outcomes(run)]
+        return [
+            (run.info.run_id, each.claim.id, each.claim.study, each.published.outcome.value) for each in outcomes(run)
+        ]
 
     return stored_rows(folder, "claims", CODE + repr(hashes).encode(), VERDICTS, judged)

@@ -17,7 +17,7 @@ VERSION = re.compile(r"rustc (\d+)\.(\d+)\.(\d+)(?:.* (\d{4}-\d{2}-\d{2}))?")
 
 
 def one_of_each(many: ManyRuns, each: str = "machine") -> pl.DataFrame:
-    """The ratios of one run for each machine and study: the newest that is evidence, else the newest.
+    """Return the ratios of one run for each machine and study: the newest that is evidence, else the newest.
 
     With `each` = "run", every run counts. Columns as `ManyRuns.ratios`, and `unit`, the name of what is compared.
     """
@@ -28,9 +28,9 @@ def one_of_each(many: ManyRuns, each: str = "machine") -> pl.DataFrame:
 
 
 def chosen_runs(many: ManyRuns) -> pl.DataFrame:
-    """The run that speaks for each machine and study: machine, study, run, trusted. It is the newest that is evidence,
-    else the newest. Of a machine that has runs of notebooks that can be evidence, those of native programs do not
-    count: they would count it twice.
+    """Choose the run that speaks for each machine and study: machine, study, run, trusted. It is the newest that is
+    evidence, else the newest. Of a machine that has runs of notebooks that can be evidence, those of native programs do
+    not count: they would count it twice.
     """
     native, can_be = pl.col("origin") == "native", ~pl.col("profile").is_in(NOT_EVIDENCE)
     usual = many.runs.filter(~native, can_be)["machine"].cast(pl.String).unique().to_list()
@@ -41,7 +41,7 @@ def chosen_runs(many: ManyRuns) -> pl.DataFrame:
 
 
 def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
-    """One row for each finding of rows of `one_of_each`: columns FINDING, units, slower, faster, same, undecided,
+    """Return a row for each finding of rows of `one_of_each`: columns FINDING, units, slower, faster, same, undecided,
     least, most, agreement.
 
     Only what is evidence counts. `least` and `most` are the ends of the ratios; `agreement` is one machine, reverses,
@@ -74,8 +74,8 @@ def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
 
 
 def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.DataFrame:
-    """How each finding changes from one run to another, for each of `pairs` (machine, before, after): FINDING, ratio
-    (after / before), low, high, evident, unit (the machine), before, after, verdict.
+    """Compute how each finding changes from one run to another, for each of `pairs` (machine, before, after): FINDING,
+    ratio (after / before), low, high, evident, unit (the machine), before, after, verdict.
 
     The two runs share no round, so nothing is paired: on a log scale, the half-widths of the two intervals are added as
     squares. Like them, the interval covers the noise of two runs and nothing else. The verdict is null if one of the
@@ -106,8 +106,9 @@ def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.D
 
 
 def repeated(many: ManyRuns, *, same_compiler: bool) -> list[tuple[str, str, str]]:
-    """Machines that were measured twice: machine, older run, newer run. With one compiler, these are the two newest;
-    with two, from the same sources, the newest run and the newest of another compiler, the older compiler first.
+    """Find machines that were measured twice: machine, older run, newer run. With one compiler, these are the two
+    newest; with two, from the same sources, the newest run and the newest of another compiler, the older compiler
+    first.
     """
     runs = many.runs.filter(~pl.col("profile").is_in(NOT_EVIDENCE), pl.col("rustc").is_not_null()).sort(
         "started", "run"
@@ -126,6 +127,6 @@ def repeated(many: ManyRuns, *, same_compiler: bool) -> list[tuple[str, str, str
 
 
 def release(rustc: str) -> tuple:
-    """What puts compilers in the order of their releases: version and date; nothing for one without a number."""
-    found = VERSION.match(rustc)
-    return (*map(int, found.group(1, 2, 3)), found[4] or "") if found else ()
+    """Return a key that sorts compilers by release: version and date; empty for one without a number."""
+    match = VERSION.match(rustc)
+    return (*map(int, match.group(1, 2, 3)), match[4] or "") if match else ()

@@ -31,13 +31,13 @@ from async_cost.statistics.table import comparisons, place_of
 FINDING = ("study", "bench", "variant", "other", "parameter")
 #: Names of which a few thousand are repeated in millions of rows: a number in each, and the words once.
 NAME = pl.Categorical()
-RUNS = {"run": NAME, "machine": NAME, "cpu": pl.String, "cores": pl.Int64, "processor": pl.String}
+RUNS: dict[str, Any] = {"run": NAME, "machine": NAME, "cpu": pl.String, "cores": pl.Int64, "processor": pl.String}
 RUNS |= dict.fromkeys(("rustc", "origin", "profile", "started", "revision"), pl.String)
-STUDIES = {"run": NAME, "study": NAME, "trusted": pl.Boolean, "reason": pl.String, "rows": pl.Int64}
+STUDIES: dict[str, Any] = {"run": NAME, "study": NAME, "trusted": pl.Boolean, "reason": pl.String, "rows": pl.Int64}
 STUDIES |= {"elapsed_ns": pl.Int64}
 ASIDE = {"run": pl.String, "reason": pl.String}
 #: No controls: that a baseline is as fast as itself is not a finding.
-RATIOS = dict.fromkeys(("run", "machine", *FINDING), NAME)
+RATIOS: dict[str, Any] = dict.fromkeys(("run", "machine", *FINDING), NAME)
 RATIOS |= dict.fromkeys(("ratio", "low", "high"), pl.Float64) | {"verdict": VERDICTS}
 #: Ends the name of a machine whose runs measured native programs, which are compiled differently.
 NATIVE = " (native)"
@@ -73,20 +73,20 @@ class Summary:
 
 
 def chosen_folders() -> list[Path]:
-    """The runs to compare: those that ASYNC_COST_COMPARE names (separated as in PATH), else all that there are and the
-    one of ASYNC_COST_RUN, which may lie elsewhere; with ASYNC_COST_COMMITTED, of these the committed series.
+    """Return the runs to compare: those that ASYNC_COST_COMPARE names (separated as in PATH), else all that there are
+    and the one of ASYNC_COST_RUN, which may lie elsewhere; with ASYNC_COST_COMMITTED, of these the committed series.
     """
     named = os.environ.get("ASYNC_COST_COMPARE")
-    here = [one] if (one := os.environ.get("ASYNC_COST_RUN")) else []
-    chosen = named.split(os.pathsep) if named else [*here, *find_runs()]
+    here = [run] if (run := os.environ.get("ASYNC_COST_RUN")) else []
+    folders = [Path(name) for name in (named.split(os.pathsep) if named else [*here, *map(str, find_runs())])]
     if os.environ.get("ASYNC_COST_COMMITTED"):
         known = set(judged()["series"])
-        chosen = [one for one in chosen if "/".join(Path(one).parts[-2:]) in known]
-    return list(dict.fromkeys((repository_root() / folder).resolve() for folder in chosen))
+        folders = [folder for folder in folders if "/".join(folder.parts[-2:]) in known]
+    return list(dict.fromkeys((repository_root() / folder).resolve() for folder in folders))
 
 
 def read_many(folders: Sequence[Path]) -> ManyRuns:
-    """Reads all runs, in the given order. Never raises because of what is in a folder: see `ManyRuns.aside`."""
+    """Read all runs, in the given order. Never raises because of what is in a folder: see `ManyRuns.aside`."""
     # The sittings of a series are one run.
     folders = list(dict.fromkeys(series.folders(folder)[0] if folder.is_dir() else folder for folder in folders))
     with ThreadPoolExecutor(os.cpu_count()) as threads:
@@ -127,11 +127,7 @@ def _read(folder: Path) -> Summary:
     }
     names = {name: pl.lit(row[name]) for name in ("run", "machine")}
     ratios = _named(table.frame.drop_nulls("ratio").remove("control")).with_columns(**names)
-    ratios = ratios.select(*RATIOS).cast(RATIOS)
-    if ratios.select(FINDING).is_duplicated().any():
-        problem = "two comparisons of one variant with the same other under one parameter have one name"
-        remedy = "Give them different names and measure again"
-        raise DataError(folder / "run.json", problem, remedy, column="comparisons")
+    ratios = ratios.select(*RATIOS).cast(pl.Schema(RATIOS))
     studies = [
         {"run": row["run"], "study": name, "rows": rows, "elapsed_ns": table.elapsed_ns[name]} | _trust(table.of(name))
         for name, rows in table.rows.items()
@@ -142,8 +138,9 @@ def _read(folder: Path) -> Summary:
 def stored_rows(
     folder: Path, name: str, key: bytes, schema: Mapping[str, Any], rows: Callable[[Run], Iterable[Sequence]]
 ) -> pl.DataFrame:
-    """What `rows` says of the run in `folder`, as a derived table that depends on `key` as well; nothing of a run whose
-    samples cannot be read.
+    """Return what `rows` says of the run in `folder`, as a derived table that depends on `key` as well.
+
+    It is empty for a run whose samples cannot be read.
     """
 
     def make() -> tuple[pl.DataFrame, dict]:
@@ -164,15 +161,17 @@ def _without_copies(outcomes: Mapping[Path, Summary | str]) -> tuple[dict[Path, 
     aside = {folder: outcome for folder, outcome in outcomes.items() if isinstance(outcome, str)}
     runs = {folder: outcome for folder, outcome in outcomes.items() if isinstance(outcome, Summary)}
     samples, processors, names = dict[tuple, str](), dict[str, object](), set[str]()
-    for folder, one in sorted(runs.items(), key=lambda item: (str(item[1].run["started"]), str(item[1].run["run"]))):
-        run, processor = str(one.run["run"]), one.run["processor"]
-        mine = {(study["study"], study["rows"], study["elapsed_ns"]): run for study in one.studies}
+    for folder, summary in sorted(
+        runs.items(), key=lambda item: (str(item[1].run["started"]), str(item[1].run["run"]))
+    ):
+        run, processor = str(summary.run["run"]), summary.run["processor"]
+        mine = {(study["study"], study["rows"], study["elapsed_ns"]): run for study in summary.studies}
         original = next((samples[key] for key in mine if key in samples), None)
         if run in names:
             problem = f"another folder holds a run of the same id {quoted(run)}"
         elif original is not None:
             problem = f"holds the same samples as run {original}. {REMEASURE}"
-        elif processors.setdefault(str(one.run["machine"]).removesuffix(NATIVE), processor) != processor:
+        elif processors.setdefault(str(summary.run["machine"]).removesuffix(NATIVE), processor) != processor:
             problem = (
                 "an older run of a machine of this name is from another processor. Give this machine another name, for "
                 "machine.name, run_id and the folder, or measure with ASYNC_COST_MACHINE=<name>"
@@ -187,7 +186,7 @@ def _without_copies(outcomes: Mapping[Path, Summary | str]) -> tuple[dict[Path, 
 
 
 def _named(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with `other`: the baseline's variant, its bench where that is another one than its name, its parameter
+    """Add a column `other`: the baseline's variant, its bench where that is another one than its name, its parameter
     where that differs.
     """
     other, bench, parameter = (pl.col(f"baseline_{name}") for name in ("variant", "bench", "parameter"))
@@ -199,7 +198,7 @@ def _named(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _trust(table: pl.DataFrame) -> dict[str, object]:
-    """Whether a study is trusted in one of its groups, and why it is not in all; no reason if it is."""
+    """Return whether a study is trusted in one of its groups, and why it is not in all of them."""
     groups = table.group_by("group", maintain_order=True).agg(
         pl.col("doubt").sort_by(pl.col("doubt").is_not_null(), maintain_order=True).first()
     )

@@ -13,8 +13,7 @@ from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
 from async_cost.files import write_whole
-from async_cost.report import charts, provenance
-from async_cost.words import NOTE
+from async_cost.report import charts, markup, provenance
 
 TEMPLATE = Path(__file__).parent / "template" / "async-cost"
 ICON = (
@@ -32,11 +31,6 @@ def write_page(path: Path, name: str, scripts: Sequence[str] = (), **values: obj
     return path
 
 
-def elsewhere(body: str, href: str) -> Markup:
-    """`body` on another page than the one at `href`, which has the notes."""
-    return Markup(str(body).replace(f'href="#{NOTE}', f'href="{href}#{NOTE}'))
-
-
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -46,7 +40,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         finalize=provenance.shown,
     )
-    environment.filters |= {"moment": provenance.moment, "elsewhere": elsewhere}
+    environment.filters |= {"moment": provenance.moment, "inline": markup.inline}
     return environment
 
 
@@ -62,7 +56,7 @@ def _css() -> Markup:
     # Of the styles at hand, the one all of whose colours stand out from the page's tint as WCAG asks, 4.5 to 1.
     light = HtmlFormatter(style="xcode").get_style_defs(".highlight")
     dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
-    recoloured = charts.dark_css("figure:is(.chart, .picture)")
+    recoloured = charts.dark_css("figure.chart")
     return Markup(
         f"{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n{recoloured}\n}}\n{script('page.css')}"
     )

@@ -21,16 +21,14 @@ from async_cost.runs.run import Run
 #: Under which name the metadata of an output holds what the script reads.
 CALCULATOR = "calculator"
 NOT_MEASURED = "not measured"
-#: Marks what is no evidence.
-DOUBT = " ?"
 
 
 def calculator(run: Run, listed: pl.DataFrame, counts: Mapping[str, float]) -> Table:
-    """The worked example that does so much of the prices with these ids, by the price list of `run`."""
+    """Return the worked example that does so much of the prices with these ids, by the price list of `run`."""
     counted, machine = prices.counted(), machine_of(run)
     known = {(row["what"], row["variant"]): row for row in listed.drop_nulls("ns").iter_rows(named=True)}
-    found = {at: known.get((entry["what"], entry["variant"])) for at, entry in counted.items()}
-    own = {at: (row["ns"], row["low"], row["high"], bool(row["lacks"])) for at, row in found.items() if row}
+    mine = ((at, known.get((entry["what"], entry["variant"]))) for at, entry in counted.items())
+    own = {at: (row["ns"], row["low"], row["high"], bool(row["lacks"])) for at, row in mine if row}
     name = machine.name if machine else YOURS
     every = {name: own} | {other: theirs for other, theirs in prices.committed().items() if other != name}
     rows = {id: (entry, slot) for (id, slot), entry in counted.items()}
@@ -50,24 +48,22 @@ def calculator(run: Run, listed: pl.DataFrame, counts: Mapping[str, float]) -> T
 
 
 def total(parts: Iterable[tuple[float, Price | None]]) -> Price | None:
-    """So many of each price together; None where one was not measured."""
-    low = high = ns = 0.0
-    doubtful = False
-    for count, price in parts:
-        if price is None:
-            return None
-        ns, low, high = (sum_ + count * of for sum_, of in zip((ns, low, high), price[:3], strict=True))
-        doubtful |= price[3]
-    return ns, low, high, doubtful
+    """Return so many of each price together; None where one was not measured."""
+    known = list(parts)
+    priced = [(count, price) for count, price in known if price]
+    if len(priced) < len(known):
+        return None
+    ns, low, high = (sum(count * price[at] for count, price in priced) for at in range(3))
+    return ns, low, high, any(price[3] for _, price in priced)
 
 
 def script(data: str) -> str:
-    """The script of the page, with what it reads."""
+    """Return the script of the page, with what it reads."""
     safe = data.replace("<", r"\u003c")
     return f"const COUNTED = {safe};\n{assets.script('calculator.js')}"
 
 
-def _example(data: Mapping[str, Any]) -> Iterable[dict[str, object]]:
+def _example(data: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
     """The rows that are counted, with the times of the first machine, then the sums of each machine."""
     used = [row for row in data["rows"] if row["count"]]
     for row in used:
@@ -86,4 +82,4 @@ def _text(price: Price | None, *, between: bool = False) -> str:
         return NOT_MEASURED
     ns, low, high, doubtful = price
     ends = f", {words.time(low)} to {words.time(high)}" if between else ""
-    return f"{words.time(ns)}{DOUBT if doubtful else ''}{ends}"
+    return f"{words.time(ns)}{' ?' if doubtful else ''}{ends}"

@@ -18,7 +18,7 @@ from html import escape
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -49,7 +49,7 @@ DARK |= {PURPLE: "#de9cc0", ORANGE: "#f0b73a", SKY: "#8fd0f5"}
 VEGALITE_MIME = "application/vnd.vegalite.v5+json"
 VEGALITE_VERSION = alt.SCHEMA_VERSION.removeprefix("v").rsplit(".", 1)[0]  # 6.4: what Altair writes
 WIDE, NARROW = 680, 330  # pixels: the text column on a desktop, a 375 px phone less its margins
-PHONE, BETWEEN = "phone", 500  # the parameter of a chart that is narrower than so many pixels: others may ask for it
+PHONE, BETWEEN = "phone", 500  # the parameter of a chart that is narrower than so many pixels
 FIT = {"type": "fit-x", "contains": "padding"}
 # Letter widths are equal: static pictures are laid out with Liberation Sans, and shown with what the reader has.
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
@@ -57,8 +57,6 @@ FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 FONT_CONFIGURATION = "FONTCONFIG_FILE"
 # What the renderer says about single marks, at which a screen reader should not stop: the chart has a description.
 OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*")')
-#: Points on a line that can be told apart, more or less.
-MOST_POINTS = 60
 #: Shows a tick with all its digits and no more.
 PLAIN = "format(datum.value, '~g')"
 #: The same of nanoseconds, in a unit that a person knows.
@@ -67,7 +65,6 @@ TITLE_CHARACTERS, LABEL_CHARACTERS = 40, 20  # text of 13 px breaks here, so tha
 WIDE_LABEL = 44  # and a label beside a chart of one number in a row here, where there is room
 #: A finding above a chart, bold and 15 px, breaks here: in a wide chart and on a phone.
 FINDING_CHARACTERS = (80, 38)
-SUBTITLE_CHARACTERS = 48  # here on both
 LETTER, BOLD, LINE = 6.7, 7.4, 14  # pixels of text of 13 px: a letter, a bold one, and from line to line
 HEIGHT, LANE = 300, 16  # pixels: of the plot of `lines`, and of one of several strokes in a row of `intervals`
 
@@ -122,8 +119,7 @@ def sized(spec: dict[str, Any], width: int | str) -> dict[str, Any]:
     if spec.get("width") != "container" and spec.get("autosize") != FIT:
         return spec
     known = {"expr": f"containerSize()[0] < {BETWEEN}"} if width == "container" else {"value": int(width) < BETWEEN}
-    others = [param for param in spec.get("params", []) if param["name"] != PHONE]
-    return spec | {"width": width, "autosize": FIT, "params": [*others, {"name": PHONE, **known}]}
+    return spec | {"width": width, "autosize": FIT, "params": [{"name": PHONE, **known}]}
 
 
 def static_svg(spec: dict[str, Any], width: int) -> str:
@@ -175,78 +171,64 @@ def intervals(
     frame: pl.DataFrame,
     *,
     description: str,
+    series: str,
+    x_title: str,
     title: str = "",
-    x_title: str = "time / time of the baseline (1 = equal)",
     label: str = "variant",
-    series: str | None = None,
     accent: str | None = None,
-    log: bool = False,
     sort: bool = False,
 ) -> alt.LayerChart | None:
-    """One row for each `label`: its number, and a stroke on its interval. Against a dashed line at 1, if it is a ratio
-    or `x_title` says what 1 is, as in "(1 = equal)".
+    """Draw a row for each `label`, in it the number of each of `series` as a stroke on its interval, on a log scale;
+    against a dashed line at 1, if it is a ratio or `x_title` says what 1 is, as in "(1 = equal)".
 
-    Columns: `label`, ratio or value (ns), low, high. With `series`, each of its values (six at most) has a stroke and a
-    colour of its own, on a log scale; two are named beside their first stroke, more beside each.
-    `accent`, a value of `label` or `series`, is coloured, and all else grey. `sort` puts the least first. A line break
-    in a label begins its next line.
+    Two series (of six at most) are named beside their first stroke, more beside each. `accent`, a value of `label` or
+    `series`, is coloured, and all else grey. `sort` puts the least first.
+
+    Columns: `label`, `series`, ratio or value (ns), low, high.
     """
-    by, value = [label, series] if series else [label], "value" if "value" in frame.columns else "ratio"
+    by, value = [label, series], "value" if "value" in frame.columns else "ratio"
     if frame.select(*by, value, "low", "high").is_empty():
         return None
-    if twice := frame.filter(frame.select(by).is_duplicated())[label].to_list():
-        raise ValueError(
-            f"two rows are called {twice[0]!r}: choose a label= that tells them apart, such as variant and parameter"
-        )
     frame = frame.with_columns(pl.col(by).cast(pl.String))
     frame = frame.sort(pl.col(value).max().over(label), maintain_order=True) if sort else frame
     ratio = value == "ratio" or "1 =" in x_title
     shown = [
-        words.with_ends(*row, equal=1)[0] if ratio else words.short_time(row[0])
-        for row in frame.select(value, "low", "high").iter_rows()
+        words.with_ends(number, low, high, equal=1)[0] if ratio else words.short_time(number)
+        for number, low, high in frame.select(value, "low", "high").iter_rows()
     ]
     frame = frame.with_columns(shown=pl.Series(shown), matters=_matters(by, accent))
     seen, columns = _ends(frame, value, by, x_title, "" if ratio else "shown"), [*by, value, "low", "high"]
     frame = frame.select(*columns, "shown", "matters")
-    rows = _rows(label, {name: name for name in frame[label]}, LABEL_CHARACTERS if series else WIDE_LABEL)
-    lanes = frame[label].value_counts()["count"].max() if series else 0
+    rows = _rows(label, {name: name for name in frame[label]}, LABEL_CHARACTERS)
+    lanes = frame.select(pl.len().over(label).max()).item()
     lines_each = max(len(_lines(name, LABEL_CHARACTERS)) for name in frame[label])
     row = max(32, 12 + LANE * lanes, 4 + LINE * lines_each)
-    if series:
-        lane = pl.int_range(pl.len()).over(label) - (pl.len().over(label) - 1) / 2
-        frame = frame.with_columns(lane=row / 2 + LANE * lane)
-
-    log, low = log or series is not None, "low"
-    if log and (frame["low"] <= 0).any():  # of hardly any processes, and a logarithm has no place for it
+    lane = pl.int_range(pl.len()).over(label) - (pl.len().over(label) - 1) / 2
+    frame, low = frame.with_columns(lane=row / 2 + LANE * lane), "low"
+    if (frame["low"] <= 0).any():  # of hardly any processes, and a logarithm has no place for it
         low, least = "begins", frame.select(value, "high").min().row(0)
         frame = frame.with_columns(begins=pl.when(pl.col("low") > 0).then("low").otherwise(min(least) / 2))
     drawn = [*[1.0] * ratio, *frame[value], *frame[low], *frame["high"]]
     along_x: Any = {
         "title": wrapped(x_title),
-        "scale": alt.Scale(nice=False, padding=10, **({"type": "log"} if log else {"zero": False})),
-        "axis": _log_axis(drawn) if log else alt.Axis(grid=True, tickCount=9, labelExpr=PLAIN),
+        "scale": alt.Scale(nice=False, padding=10, type="log"),
+        "axis": _log_axis(drawn),
     }
     if not ratio:
         along_x["axis"].labelExpr = TIME
-    colour: Any = alt.value(BLUE)
-    if series:
-        colour = _colours(series, _of_palette(frame[series].unique(maintain_order=True)))
-        frame = _named(frame, series, low, middle=math.sqrt(min(drawn) * max(drawn)))
-    base = alt.Chart(frame).encode(y=rows, tooltip=_tooltip(frame, columns))
+    frame = _named(frame, series, low, middle=math.sqrt(min(drawn) * max(drawn)))
+    base = alt.Chart(frame).encode(y=rows, tooltip=_tooltip(frame, columns), yOffset=alt.YOffset("lane:Q", scale=None))
     accented = alt.condition("datum.matters", alt.value(BLUE), alt.value(MUTED))
-    base = base.encode(color=accented if accent else colour)
-    base = base.encode(yOffset=alt.YOffset("lane:Q", scale=None)) if series else base
+    base = base.encode(color=accented if accent else _colours(series, _of_palette(frame[series])))
     layers: list[alt.Chart] = [_rule(x=alt.XDatum(1, **along_x))] if ratio else []
-    stroke = base.mark_point(shape="M0,-1V1", size=150 if series else 260, strokeWidth=2.5)
+    stroke = base.mark_point(shape="M0,-1V1", size=150, strokeWidth=2.5)
     layers += [
         base.mark_rule(strokeWidth=9, opacity=0.4).encode(x=alt.X(f"{low}:Q", **along_x), x2="high:Q"),
         stroke.encode(x=alt.X(f"{value}:Q", **along_x), opacity=alt.value(1)),
     ]
     weight = {"fontWeight": alt.expr("datum.matters ? 'bold' : 'normal'")} if accent else {}
-    # One number in a row is beside the chart, where it never meets the rule, wherever the ratios lie.
-    place = alt.X("high:Q", **along_x) if series else alt.value("width")
-    layers += _haloed(base, "shown", place, align="left", dx=6, **weight)
-    layers += _haloed(base, "before", alt.X(f"{low}:Q", **along_x), align="right", dx=-6, **weight) if series else []
+    layers += _haloed(base, "shown", alt.X("high:Q", **along_x), align="left", dx=6, **weight)
+    layers += _haloed(base, "before", alt.X(f"{low}:Q", **along_x), align="right", dx=-6, **weight)
     return _chart(layers, f"{description} {seen}", row * frame[label].n_unique(), title)
 
 
@@ -274,7 +256,7 @@ def bars(
     group = pl.col("group").cast(pl.String) if "group" in given else pl.lit("")
     rows = frame.with_columns(group=group, start=base, end=base + pl.col("added"))
     if sort:
-        rows = rows.with_row_index("at").sort(pl.col("at").min().over("group"), "end")
+        rows = rows.with_row_index("at").sort(pl.col("at").min().over("group"), "end").drop("at")
 
     def amount(row: dict[str, Any]) -> str:
         value = row["added"]
@@ -288,7 +270,7 @@ def bars(
         way=pl.when(_matters(["row"], accent)).then(pl.lit("accent")).otherwise(pl.lit("rest")),
         plain=pl.col("plain").fill_null("") if "plain" in given else pl.lit(""),
     )
-    columns = [name for name in ("group", "row", "base", "added") if name in given]
+    columns: list[str] = [name for name in ("group", "row", "base", "added") if name in given]
     seen = _ends(rows, "added", [name for name in columns if name in ("row", "group")], shown="strong")
     layers = _bars(rows, {"accent": BLUE, "rest": MUTED if stacked else GREY}, columns, unit=unit)
     height = 30 * (rows.height + rows.filter(pl.col("group") != "")["group"].n_unique())
@@ -322,52 +304,47 @@ def lines(
     title: str = "",
     x: str,
     y: str = "value",
-    series: str | None = None,
+    series: str,
     x_title: str,
     y_title: str,
-    log_x: bool = False,
-    log_y: bool = False,
+    log: bool = False,
     marks: Sequence[tuple[float, float, str]] = (),
 ) -> alt.LayerChart | None:
-    """How `y` changes with `x`: a line for each of `series`, with its name at the right; its points if they are few;
-    and, with columns low and high, the band of the interval. `marks` are points (x, y, text) worth a label. A log axis
-    leaves out what is not above 0.
+    """Draw how `y` changes with `x`: a line for each of `series`, with its name at the right, and, with columns low and
+    high, the band of its interval. `marks` are points (x, y, text) worth a label. Log axes leave out what is not above
+    0.
     """
-    by = [series] if series else []
-    frame = frame.filter(pl.col(y) > 0) if log_y else frame
-    if frame.select(x, y, *by).is_empty():
+    frame = frame.filter(pl.col(y) > 0) if log else frame
+    if frame.select(x, y, series).is_empty():
         return None
     ends = ["low", "high"] if {"low", "high"} <= set(frame.columns) else []
-    if ends and log_y:
-        frame = frame.with_columns(pl.col("low").clip(frame[y].min()))
-    columns = list(dict.fromkeys([*by, x, y, *ends]))
+    if ends and log:
+        frame = frame.with_columns(pl.col("low").clip(pl.col(y).min()))
+    columns = list(dict.fromkeys([series, x, y, *ends]))
     frame, axis = frame.select(columns), alt.Axis(grid=False)
     along_x: Any = {"title": wrapped(x_title), "scale": alt.Scale(nice=False, padding=10, zero=False), "axis": axis}
-    if log_x:
+    if log:
         along_x |= {"scale": alt.Scale(nice=False, padding=10, type="log"), "axis": _log_axis(frame[x])}
-    heights = [*(mark[1] for mark in marks), *(one for name in (y, *ends) for one in frame[name].drop_nulls())]
-    domain, kind = _with_space(heights, log=log_y), "log" if log_y else "linear"
-    along_y: Any = {"title": None, "scale": alt.Scale(domain=domain, nice=False, type=kind)}
-    along_y["axis"] = _log_axis(heights) if log_y else axis
-    names = frame[series].unique(maintain_order=True).to_list() if series else []
-    colour = _colours(series, _of_palette(names)) if series else alt.value(BLUE)
+    heights = [*(mark[1] for mark in marks), *(value for name in (y, *ends) for value in frame[name].drop_nulls())]
+    domain = _with_space(heights, log=log)
+    scale = alt.Scale(domain=domain, nice=False, type="log" if log else "linear")
+    along_y: Any = {"title": None, "scale": scale}
+    along_y["axis"] = _log_axis(heights) if log else axis
+    colour = _colours(series, _of_palette(frame[series]))
     base = alt.Chart(frame).encode(color=colour, tooltip=_tooltip(frame, columns), x=alt.X(f"{x}:Q", **along_x))
     layers: list[alt.Chart] = []
     if ends:
         layers.append(base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", **along_y), y2="high:Q"))
-    layers.append(base.mark_line().encode(y=alt.Y(f"{y}:Q", **along_y)))
-    if frame[x].n_unique() <= MOST_POINTS:
-        layers.append(base.mark_point(filled=True, size=55, opacity=1).encode(y=alt.Y(f"{y}:Q", **along_y)))
+    height = alt.Y(f"{y}:Q", **along_y)
+    layers += [base.mark_line().encode(y=height), base.mark_point(filled=True, size=55, opacity=1).encode(y=height)]
     if marks:
-        rising = frame.sort(x)[y].first() < frame.sort(x)[y].last()
-        layers += _marked(marks, alt.X("x:Q", **along_x), alt.Y("y:Q", **along_y), left=rising)
-    if series:
-        last = frame.drop_nulls(y).sort(x).group_by(series, maintain_order=True).last()
-        scaled = np.log if log_y else np.asarray
-        least, most = scaled(domain)
-        down = HEIGHT * (most - scaled(last[y].to_numpy())) / (most - least)
-        layers += _names(last.select(series, down=down), series, colour)
-    return _chart(layers, f"{description} {_ends(frame, y, by, y_title)}", HEIGHT, title, y_title)
+        layers += _marked(marks, alt.X("x:Q", **along_x), alt.Y("y:Q", **along_y))
+    last = frame.drop_nulls(y).sort(x).group_by(series, maintain_order=True).last()
+    scaled = np.log if log else np.asarray
+    least, most = scaled(domain)
+    down = HEIGHT * (most - scaled(last[y].to_numpy())) / (most - least)
+    layers += _names(last.select(series, down=down), series, colour)
+    return _chart(layers, f"{description} {_ends(frame, y, [series], y_title)}", HEIGHT, title, y_title)
 
 
 def matrix(
@@ -389,16 +366,15 @@ def matrix(
     least = pl.col("value").log10().min()
     shade = pl.col("value").log10() - (least.over(within) if within else least)
     frame = frame.with_columns(pl.col(row, column).cast(pl.String), shade=shade)
-    wide, narrow = (_Cells.of(frame[row], frame[column], frame["text"], width) for width in (WIDE, NARROW))
-    heads = _by_width(wide.heads, narrow.heads)
-    names = alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False, labelExpr=f"{heads}[datum.label]")
+    both = (_cells(frame[row], frame[column], frame["text"], width) for width in (WIDE, NARROW))
+    heads, texts, heights = zip(*both, strict=True)
+    names = alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False)
+    names.labelExpr = f"{_by_width(*heads)}[datum.label]"
     names.labelFontSize = alt.expr(_by_width(13, 11))
-    names.labelPadding = alt.expr(
-        f"4 + {LINE} * {_by_width(*(max(map(len, one.heads.values())) - 1 for one in (wide, narrow)))}"
-    )
-    base = alt.Chart(frame.with_columns(wide=wide.texts, narrow=narrow.texts)).encode(
+    names.labelPadding = alt.expr(f"4 + {LINE} * {_by_width(*(max(map(len, each.values())) - 1 for each in heads))}")
+    base = alt.Chart(frame.with_columns(wide=pl.Series(texts[0]), narrow=pl.Series(texts[1]))).encode(
         x=alt.X(f"{column}:N", sort=frame[column].unique(maintain_order=True).to_list(), title=None, axis=names),
-        y=_rows(row, {name: name for name in frame[row]}, height=_by_width(wide.height, narrow.height)),
+        y=_rows(row, {name: name for name in frame[row]}, height=_by_width(*heights)),
         tooltip=_tooltip(frame, [row, column, "text"]),
     )
     darkest = frame.select(pl.col("shade").max().clip(0.5, 2)).item()
@@ -408,7 +384,7 @@ def matrix(
     else:
         cell = base.mark_rect(color=VERMILLION).encode(opacity=alt.Opacity("shade:Q", legend=None, scale=strength))
     seen = _ends(frame, "value", [row, column], shown="text")
-    return _chart([cell, _fitting(base)], f"{description} {seen}", wide.height, title)
+    return _chart([cell, _fitting(base)], f"{description} {seen}", heights[0], title)
 
 
 def changes(
@@ -434,14 +410,12 @@ def changes(
     point, tall = pl.col("place") == 2, pl.when("matters").then(LINE).otherwise(LINE / 2)
     downs = []
     for name, width in (("wide", WIDE), ("narrow", NARROW)):
-        text = pl.col("said").map_elements(
-            lambda said, most=int(width / BOLD): "\n".join(_lines(said, most)), pl.String
-        )
-        items = items.with_columns(text.alias(name))
+        texts_of = ["\n".join(_lines(text, int(width / BOLD))) for text in items["said"]]
+        items = items.with_columns(pl.Series(name, texts_of))
         size = pl.when(point).then(tall).otherwise(LINE * (1 + pl.col(name).str.count_matches("\n")))
         gap = pl.col("place").replace_strict({0: 14, 1: 5, 2: 0})
         items = items.with_columns(((gap + size).cum_sum() - size / 2).alias(f"down_{name}"))
-        downs.append(items[f"down_{name}"].max() + LINE / 2)
+        downs.append(items.select(pl.col(f"down_{name}").max()).item() + LINE / 2)
 
     def at(place: int) -> alt.Chart:
         down = f"{PHONE} ? datum.down_narrow : datum.down_wide"
@@ -484,9 +458,9 @@ def _chart(layers: list[alt.Chart], description: str, height: float, title: str,
     """
     said = words.plain(title).removesuffix(".")
     text = f"{said}. {description}" if said else description
-    chart = alt.layer(*layers).properties(width="container", height=height, description=text.strip())
+    chart: Any = alt.layer(*layers).properties(width="container", height=height, description=text.strip())
     chart = chart.add_params(alt.param(PHONE, value=False))
-    below = textwrap.wrap(subtitle, SUBTITLE_CHARACTERS)
+    below = textwrap.wrap(subtitle, 48)
     if said:
         wide, narrow = (textwrap.wrap(said, most) for most in FINDING_CHARACTERS)
         return chart.properties(title=alt.Title(alt.expr(_by_width(wide, narrow)), subtitle=below or alt.Undefined))
@@ -513,10 +487,8 @@ def _haloed(base: alt.Chart, text: str, x: Any, **mark: Any) -> list[alt.Chart]:
 
 
 def _matters(columns: list[str], accent: str | None) -> pl.Expr:
-    """Whether a row is the one to be in colour; without an accent, each is."""
-    if accent is None:
-        return pl.lit(value=True)
-    return pl.any_horizontal(pl.col(columns) == accent)
+    """Whether a row is to be in colour: that of the accent, without one each."""
+    return pl.lit(value=True) if accent is None else pl.any_horizontal(pl.col(columns) == accent)
 
 
 def _named(frame: pl.DataFrame, series: str, low: str, *, middle: float) -> pl.DataFrame:
@@ -621,33 +593,31 @@ def _apart(wanted: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return placed
 
 
-def _marked(marks: Sequence[tuple[float, float, str]], x: alt.X, y: alt.Y, *, left: bool) -> list[alt.Chart]:
-    """Labelled points, each text above its point, to the `left` or to the right."""
+def _marked(marks: Sequence[tuple[float, float, str]], x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """Labelled points, each text above its point and to the right, which a falling line leaves free."""
     base = alt.Chart(pl.DataFrame(marks, schema=["x", "y", "text"], orient="row", strict=False)).encode(y=y)
-    side: Any = {"align": "right", "dx": -9} if left else {"align": "left", "dx": 9}
     point = base.mark_point(size=110, strokeWidth=2, opacity=1, color=INK).encode(x=x)
-    return [point, *_haloed(base, "text", x, **side, dy=-11, fontWeight="bold")]
+    return [point, *_haloed(base, "text", x, align="left", dx=9, dy=-11, fontWeight="bold")]
 
 
-class _Cells(NamedTuple):
-    """The texts of a matrix, broken into lines that fit into its cells, and the height of all rows in pixels."""
-
-    heads: dict[str, list[str]]
-    texts: pl.Series
-    height: int
-
-    @classmethod
-    def of(cls, rows: pl.Series, columns: pl.Series, texts: pl.Series, width: int) -> "_Cells":
-        """In a chart that is `width` pixels wide."""
-        labels = [_lines(row, WIDE_LABEL if width == WIDE else LABEL_CHARACTERS) for row in rows]
-        taken = LETTER * max(len(line) for label in labels for line in label)
-        most = max(5, int(((width - taken - 10) / columns.n_unique() - 8) / LETTER))
-        broken = [_lines(text, most) for text in texts]
-        if any(len(line) > most for text in broken for line in text):  # rather a unit below its number than an overlap
-            broken = [_lines(text.replace(words.NBSP, " "), most) for text in texts]
-        row = 14 + LINE * max(map(len, [*labels, *broken]))
-        heads = {name: _lines(name, most) for name in columns}
-        return cls(heads, pl.Series(map("\n".join, broken)), max(30, row) * rows.n_unique())
+def _cells(
+    rows: pl.Series, columns: pl.Series, texts: pl.Series, width: int
+) -> tuple[dict[str, list[str]], list[str], int]:
+    """The heads and texts of a matrix, in lines that fit into cells of a chart that is `width` pixels wide, and the
+    height of all rows in pixels.
+    """
+    labels = [_lines(row, WIDE_LABEL if width == WIDE else LABEL_CHARACTERS) for row in rows]
+    taken = LETTER * max(len(line) for label in labels for line in label)
+    most = max(5, int(((width - taken - 10) / columns.n_unique() - 8) / LETTER))
+    broken = [_lines(text, most) for text in texts]
+    if any(len(line) > most for text in broken for line in text):  # rather a unit below its number than an overlap
+        broken = [_lines(text.replace(words.NBSP, " "), most) for text in texts]
+    row = 14 + LINE * max(map(len, [*labels, *broken]))
+    return (
+        {name: _lines(name, most) for name in columns},
+        ["\n".join(text) for text in broken],
+        max(30, row) * rows.n_unique(),
+    )
 
 
 def _ends(frame: pl.DataFrame, value: str, names: Sequence[str], title: str = "", shown: str = "") -> str:
@@ -705,8 +675,8 @@ def _colours(column: str, colours: dict[str, str]) -> alt.Color:
     )
 
 
-def _of_palette(names: Iterable[str]) -> dict[str, str]:
-    return dict(zip(names, cycle(PALETTE), strict=False))
+def _of_palette(names: pl.Series) -> dict[str, str]:
+    return dict(zip(names.unique(maintain_order=True), cycle(PALETTE), strict=False))
 
 
 def _tooltip(frame: pl.DataFrame, columns: Iterable[str]) -> list[alt.Tooltip]:

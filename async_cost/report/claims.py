@@ -1,4 +1,4 @@
-"""The published claims with what a run says of them, as a frame: one row a claim; and what may be quoted of them."""
+"""The published claims with what a run says of them, as a frame: one row a claim; and what may be quoted."""
 
 import re
 from collections import Counter
@@ -25,14 +25,9 @@ SIGNS = {
     "difference of differences": (words.MINUS, "against", words.MINUS),
 }
 #: What of a claim is shown as it is in the table of claims.
-COPIED = (
-    *("study", "basis", "statement", "confound", "same_as", "changed"),
-    *("processors", "published_processors"),
-)
+COPIED = ("study", "basis", "statement", "confound", "same_as", "changed", "processors", "published_processors")
 #: What claims are about, as a sentence names it.
 KINDS = FASTER, SIZE, COUNTS = "which is faster", "by how much", "counts"
-#: Relations of claims that say which of two sides is more, and not how much.
-DIRECTIONS = ("greater", "less")
 #: What to do with claims of some kinds, and with all of a document.
 QUOTE, CHECK, DO_NOT = "quote {}", "check {}", "do not quote {}"
 ADVICE = {QUOTE: "quote all", CHECK: "check each claim", DO_NOT: "do not quote any"}
@@ -43,8 +38,7 @@ SOURCE = re.compile(r"(?P<address>\S+/(?P<document>\S+)) .*(?:at|from) (?P<commi
 
 
 def claims(run: Run) -> pl.DataFrame:
-    """What `run` says of each claim, those that do not hold first, and at the end the numbers of what turned out to be
-    no claim.
+    """Return what `run` says of each claim, those that do not hold first; at the end, numbers that are no claim.
 
     kind is one of KINDS, link and year are those of the document as it was read. published and here are the document's
     figure and the measured effect with its interval as text, in the unit of the claim; published_value and effect the
@@ -57,14 +51,14 @@ def claims(run: Run) -> pl.DataFrame:
     there is to say of its outcome.
     """
     everything = load_claims()
-    judged = sorted(outcomes(run, everything), key=lambda one: OUTCOMES.index(one.published.outcome))
+    judged = sorted(outcomes(run, everything), key=lambda judgement: OUTCOMES.index(judgement.published.outcome))
     no_claims = [_of_claim(claim) | {"outcome": NO_CLAIM} for claim in everything if not claim.is_claim]
     return pl.DataFrame([*map(_row, judged), *no_claims], infer_schema_length=None)
 
 
 def counted(claims: pl.DataFrame) -> pl.DataFrame:
-    """Claims as they are counted: of those that say the same of one comparison all must hold, and the one that fares
-    worst stands for them. confounded is whether it does not hold where nothing else differs.
+    """Return claims as they are counted: of those that say the same of one comparison all must hold, and the one that
+    fares worst stands for them. confounded is whether it does not hold where nothing else differs.
     """
     group = pl.coalesce("same_as", "claim")
     every = pl.col("outcome").implode().map_elements(lambda each: together(map(Outcome, each)).value, pl.String)
@@ -75,28 +69,28 @@ def counted(claims: pl.DataFrame) -> pl.DataFrame:
 
 
 def advice(claims: pl.DataFrame, *, numbers: bool = True) -> str:
-    """Which kinds of claims may be quoted: one of which `RELIABLE` of all claims hold here, whatever the others lack.
-    One of which more do not hold than hold should not be, and of any other each has to be checked.
+    """Return which kinds of claims may be quoted: one of which `RELIABLE` of all claims hold here, whatever the others
+    lack. One of which more do not hold than hold should not be, and of any other each has to be checked.
     """
-    of, advised = counted(claims), dict[str, list[str]]({said: [] for said in ADVICE})
-    kinds = [kind for kind in KINDS if kind in of["kind"]]
+    rows, advised = counted(claims), dict[str, list[str]]({advice: [] for advice in ADVICE})
+    kinds = [kind for kind in KINDS if kind in rows["kind"]]
     for kind in kinds:
-        outcomes = of.filter(kind=kind)["outcome"].to_list()
+        outcomes = rows.filter(kind=kind)["outcome"].to_list()
         quoted = outcomes.count(Outcome.HOLDS) >= RELIABLE * len(outcomes)
         mostly_wrong = outcomes.count(Outcome.DOES_NOT_HOLD) > outcomes.count(Outcome.HOLDS)
         advised[QUOTE if quoted else DO_NOT if mostly_wrong else CHECK].append(kind)
     parts = []
-    for said, named in advised.items():
+    for advice, named in advised.items():
         every = named == kinds and len(kinds) > 1
-        score = f" ({_score(of.filter(pl.col('kind').is_in(named)), brief=True)})" if numbers else ""
-        parts += [f"{ADVICE[said] if every else said.format(words.listing(named))}{score}"] if named else []
+        score = f" ({_score(rows.filter(pl.col('kind').is_in(named)), brief=True)})" if numbers else ""
+        parts += [f"{ADVICE[advice] if every else advice.format(words.listing(named))}{score}"] if named else []
     return "; ".join(parts)
 
 
 def in_numbers(claims: pl.DataFrame, elsewhere: Mapping[str, Mapping[str, str]]) -> str:
-    """How many claims of each kind hold, and what of the others; `elsewhere` are the outcomes of other machines."""
-    of, kinds = counted(claims), [kind for kind in KINDS if kind in claims["kind"]]
-    own = ". ".join(f"{kind.capitalize()}: {_score(of.filter(kind=kind))}" for kind in kinds)
+    """Return how many claims of each kind hold; `elsewhere` are the outcomes of each claim on other machines."""
+    rows, kinds = counted(claims), [kind for kind in KINDS if kind in claims["kind"]]
+    own = ". ".join(f"{kind.capitalize()}: {_score(rows.filter(kind=kind))}" for kind in kinds)
     others = ""
     for name, known in elsewhere.items():
         there = counted(claims.with_columns(outcome=pl.col("claim").replace_strict(known, default="not measured")))
@@ -109,7 +103,7 @@ def in_numbers(claims: pl.DataFrame, elsewhere: Mapping[str, Mapping[str, str]])
 
 
 def elsewhere(run: Run) -> Iterator[tuple[str, dict[str, str]]]:
-    """What the committed machines of another series say of each claim, if it was judged as it is."""
+    """Yield what the committed machines of another series say of each claim, if it was judged as it is."""
     hashes = {(id, ""): hash for id, hash in claims_of_today().items()}
     for machine in apart_from(run):
         if known := committed("claim", machine.series, hashes):
@@ -117,19 +111,19 @@ def elsewhere(run: Run) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def cited(claims: pl.DataFrame) -> str:
-    """The document of claims, linked, with its year."""
+    """Return the document of claims, linked, with its year."""
     name, link, year = claims.select("document", "link", "year").row(0)
     return f"[{words.escape(name)}]({link}), {year}"
 
 
-def _score(of: pl.DataFrame, *, brief: bool = False) -> str:
-    confounded = of.filter("confounded", outcome=Outcome.HOLDS).height
-    return score(Counter(map(Outcome, of["outcome"])), confounded, brief=brief)
+def _score(rows: pl.DataFrame, *, brief: bool = False) -> str:
+    confounded = rows.filter("confounded", outcome=Outcome.HOLDS).height
+    return score(Counter(map(Outcome, rows["outcome"])), confounded, brief=brief)
 
 
 def _of_claim(claim: Claim) -> dict[str, object]:
-    source = SOURCE.match(claim.source)
-    kind = FASTER if claim.relation in DIRECTIONS else SIZE
+    source = next(SOURCE.finditer(claim.source))
+    kind = FASTER if claim.relation in ("greater", "less") else SIZE
     return {
         "claim": claim.id,
         "document": source["document"],
@@ -141,9 +135,9 @@ def _of_claim(claim: Claim) -> dict[str, object]:
     }
 
 
-def _row(one: Judgement) -> dict[str, object]:
-    claim, weighed, figure = one.claim, one.published, one.claim.published_value
-    departs = departure(claim, weighed)
+def _row(judgement: Judgement) -> dict[str, object]:
+    claim, weighed, clean, ours = judgement.claim, judgement.published, judgement.clean, judgement.ours
+    figure, departs = claim.published_value, departure(claim, weighed)
     return _of_claim(claim) | {
         "published": None if figure is None else numbers.value(claim, figure, figure, figure),
         "here": _here(claim, weighed),
@@ -151,10 +145,10 @@ def _row(one: Judgement) -> dict[str, object]:
         "departure": departs,
         "region": numbers.span(claim, *region(claim)),
         "compared": None if weighed.case is None or weighed.effect is None else _compared(claim, weighed.case),
-        "clean": one.clean and _here(claim, one.clean),
-        "clean_outcome": one.clean and one.clean.outcome.value,
-        "ours": one.ours and _here(claim, one.ours),
-        "ours_outcome": one.ours and one.ours.outcome.value,
+        "clean": clean and _here(claim, clean),
+        "clean_outcome": clean and clean.outcome.value,
+        "ours": ours and _here(claim, ours),
+        "ours_outcome": ours and ours.outcome.value,
         "reason": weighed.reason,
         "to_decide": weighed.to_decide,
         "note": "; ".join(filter(None, (claim.own_figure, departs or weighed.reason or weighed.to_decide))) or None,
@@ -165,7 +159,9 @@ def _row(one: Judgement) -> dict[str, object]:
 
 
 def _here(claim: Claim, weighed: Weighed) -> str | None:
-    return None if weighed.effect is None else numbers.value(claim, weighed.effect, weighed.low, weighed.high)
+    if weighed.effect is None or weighed.low is None or weighed.high is None:
+        return None
+    return numbers.value(claim, weighed.effect, weighed.low, weighed.high)
 
 
 def _compared(claim: Claim, case: Case) -> str:
@@ -182,6 +178,6 @@ def _compared(claim: Claim, case: Case) -> str:
     return text + (f" (nearest to the border of {cases})" if cases > 1 else "")
 
 
-def _name(one: Operand) -> str:
+def _name(operand: Operand) -> str:
     """The variant, with the bench where that is no spelling of it: `nonbox`, but `TokioTp/SpawnHandle`."""
-    return one.variant if one.bench.startswith(one.variant) else f"{one.bench}/{one.variant}"
+    return operand.variant if operand.bench.startswith(operand.variant) else f"{operand.bench}/{operand.variant}"

@@ -1,15 +1,12 @@
-"""A finding as a reader sees it: a mark, the sentence with its numbers, then small their intervals and what the
-committed machines say; what follows from it where it is as expected.
+"""A finding as a reader sees it: a mark (`MEANS`), the sentence with its numbers, then small their intervals and what
+the committed machines say; what follows from it where it is as expected. What is not as expected is said by the label,
+which is true of any numbers. A quick run shows labels and numbers.
 
-✓ as expected; "fitted", as expected by a border that was written after the run was seen; ≠ not as expected; ≈ at the
-border; ? not known well enough; · only shown. What is not as expected is said by the label, which is true of any
-numbers. A quick run shows labels and numbers.
-
-`said` makes the record that an output of a notebook holds (`SAID`); pages, samples and notes render that.
+`said` makes the record that an output of a notebook holds (`SAID`); pages and samples render that.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import chain
 
@@ -30,6 +27,8 @@ from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.run import Run
 from async_cost.statistics.statement import Outcome, Weighed, together
 
+#: What data/judged.csv says by a series of each slot of a finding, by its name.
+Rows = Mapping[str, dict | None]
 #: Under which name the metadata of an output holds what is said of its finding.
 SAID = "said"
 FITTED, NOTHING_TO_SAY = "fitted", words.NOTHING
@@ -49,8 +48,8 @@ MEANS = {
 SIGNS = ("✓", FITTED, "≠", "≈", "?")
 #: Those of what is not as it was expected to be.
 OPEN = ("≠", "≈", "?")
-#: An interval around no effect that ends within this part of it is called nothing measurable.
-NEGLIGIBLE = 0.05
+#: What an interval around no effect is called that ends within this part of it.
+NOTHING_MEASURABLE, NEGLIGIBLE = "nothing measurable", 0.05
 #: Before a part of a label that follows another one.
 FURTHER = "… "
 #: Half an interval, as a part of the effect, up to which a number is of use although it crosses a border.
@@ -106,143 +105,140 @@ class Said(msgspec.Struct, frozen=True):
 
 
 def said(found: Found, run: Run) -> Said:
-    """What a page of `run` says of a finding with slots."""
-    one, rough = found.finding, run.info.profile in NOT_EVIDENCE
-    forms = forms_of(one)
+    """Return what a page of `run` says of a finding."""
+    finding, rough = found.finding, run.info.profile in NOT_EVIDENCE
+    forms, known = forms_of(finding), _committed(finding)
+    others = {machine.name: known[machine.name] for machine in apart_from(run)}
     lacking = {filled.slot.name for filled in found.slots if not filled.measured}
     mark = "" if rough else _mark(found, lacking)
-    asserted = mark in ("✓", FITTED) or (mark == "·" and _is_shown(found, lacking))
-    template = one.sentence if asserted else _label(one, lacking)
-    used = [found.slots[at] for at in _order(one, template)]
+    # A sentence of which nothing is judged here may be said, too.
+    shown = found.outcome is None and not lacking and not found.doubted and _signs_are_right(found)
+    asserted = mark in ("✓", FITTED) or (mark == "·" and shown)
+    template = finding.sentence if asserted else _label(finding, lacking)
+    by_name = {filled.slot.name: filled for filled in found.slots}
+    used = [by_name[name] for name in slots_of(template)]
     texts = {filled.slot.name: number(filled, forms[filled.slot.name], label=not asserted) for filled in found.slots}
     rows = {filled.slot.name: filled.weighed.row for filled in found.slots if len(filled.each) == 1}
-    note = "" if lacking & slots_of(one.note).keys() else one.note
-    others = [f"{name}: {numbers}" for name, numbers in _others(one, used, forms, run, rough)]
+    note = "" if lacking & slots_of(finding.note).keys() else finding.note
     # A number that crosses no effect is its interval.
     spans = [text for each in used if "[" not in texts[each.slot.name] and (text := _interval(each, forms))]
     spans = spans if set(spans) != {"exact"} else spans[:1]
     intervals = "" if rough or not spans else figures.together(spans)
-    behind = "; ".join(filter(None, [intervals, note, "" if rough else _remark(found, mark, forms)]))
+    remark = "" if rough else _remark(found, mark, forms)
     return Said(
-        id=one.id,
-        page=one.page,
+        id=finding.id,
+        page=finding.page,
         mark=mark,
         head=template,
-        small="; ".join(filter(None, [behind, *others])),
+        small="; ".join(filter(None, [intervals, note, remark, *_others(used, forms, others, rough)])),
         texts={name: text for name, text in texts.items() if name not in lacking},
         addresses={name: place for name, row in rows.items() if row and (place := address(row))},
-        rows=[*_rows(found, forms, texts)],
-        short=_label(one, lacking),
+        rows=[*_rows(found, forms, texts, known)],
+        short=_label(finding, lacking),
         asserted=asserted,
-        so=one.so if mark in ("✓", FITTED) else "",
-        expected="; ".join(figures.region(slot, forms[slot.name]) for slot in one.judged),
+        so=finding.so if mark in ("✓", FITTED) else "",
+        expected="; ".join(figures.region(slot, forms[slot.name]) for slot in finding.judged),
         rough=rough,
-        elsewhere=dict(_elsewhere(one, run)),
+        elsewhere={name: there for name, rows in others.items() if (there := _mark_of_rows(finding, rows))},
     )
 
 
 def yardstick(found: Found, run: Run) -> Said:
-    """How fast a machine is: a line that a page of another kind of machine begins with, and a row for its table."""
-    one, (filled,) = said(found, run), found.slots
-    own, kinds = kind(run.info.machine), machines()
+    """Return how fast a machine is: a line that a page of another kind of machine begins with, and a row for its
+    table.
+    """
+    finding, (filled,) = said(found, run), found.slots
+    kinds, line = machines(), ""
     alike = next((each for each in kinds if each.name == short_name(run.info.machine)), next(iter(kinds), None))
-    there = alike and _row_of(filled.slot, alike.series, hashes_of([found.finding]))
-    line = ""
-    if filled.ends and alike and there and own not in [each.kind for each in kinds]:
+    there = alike and _committed(found.finding)[alike.name][filled.slot.name]
+    if filled.ends and alike and there and kind(run.info.machine) not in [each.kind for each in kinds]:
         ratio = filled.ends["least"] / there["value"]
         speed = f"{words.figure(max(ratio, 1 / ratio))} times as {'slow' if ratio > 1 else 'fast'} as"
-        takes = f"{one.rows[0].name} takes {one.rows[0].here}, there {one.rows[0].others[alike.name]}"
+        takes = f"{finding.rows[0].name} takes {finding.rows[0].here}, there {finding.rows[0].others[alike.name]}"
         line = (
             f"**This machine is {speed} the committed {alike.name}: {takes}.** Compare ratios with the other columns, and "
             "nanoseconds with that time."
         )
-    return msgspec.structs.replace(one, mark="", head=line, small="", asserted=False, is_yardstick=True)
+    return msgspec.structs.replace(finding, mark="", head=line, small="", asserted=False, is_yardstick=True)
 
 
 # -- the mark --------------------------------------------------------------------------------------
 
 
 def _mark(found: Found, lacking: set[str]) -> str:
-    outcomes = {one.weighed.outcome for one in found.slots}
+    outcomes = {filled.weighed.outcome for filled in found.slots}
     if _nothing_measured(found) or Outcome.NOT_MEASURABLE in outcomes:
         return NOTHING_TO_SAY
-    if found.doubted or lacking or found.outcome is None:
+    if found.doubted or lacking or found.outcome is None or _gap(found):
         return "·"
     if found.outcome is Outcome.HOLDS and not _signs_are_right(found):
         return "·"
     if found.outcome is Outcome.UNDECIDED:
-        if _gap(found):
-            return "·"
-        return "≈" if all(map(_usable, chain.from_iterable(one.each for one in found.judged))) else "?"
+        return "≈" if all(map(_usable, chain.from_iterable(filled.each for filled in found.judged))) else "?"
     return "≠" if found.outcome is Outcome.DOES_NOT_HOLD else "✓" if found.tested else FITTED
 
 
 def mark_of(outcomes: Iterable[str], *, tested: bool) -> str:
-    """The mark of a sentence whose numbers have these outcomes, of data/judged.csv."""
-    word = together(Outcome(one) if one in list(Outcome) else Outcome.UNDECIDED for one in outcomes)
+    """Return the mark of a sentence whose numbers have these outcomes, of data/judged.csv."""
+    word = together(Outcome(outcome) if outcome in list(Outcome) else Outcome.UNDECIDED for outcome in outcomes)
     return {Outcome.HOLDS: "✓" if tested else FITTED, Outcome.DOES_NOT_HOLD: "≠"}.get(word, "?")
 
 
-def _is_shown(found: Found, lacking: set[str]) -> bool:
-    """Whether a sentence of which nothing is judged here may be said."""
-    return found.outcome is None and not lacking and not found.doubted and _signs_are_right(found)
-
-
-def _usable(one: Weighed) -> bool:
+def _usable(weighed: Weighed) -> bool:
     """Whether a number that crosses a border is known well enough to use: to a quarter of its effect, or to what counts
     as a difference. One that two readings contradict is not.
     """
-    if one.outcome is not Outcome.UNDECIDED:
+    if weighed.outcome is not Outcome.UNDECIDED:
         return True
-    if one.sittings is None:
+    effect, low, high, none = weighed.effect, weighed.low, weighed.high, weighed.none
+    if weighed.sittings is None or effect is None or low is None or high is None or none is None:
         return False
-    if one.none[0] > 0:  # a ratio
-        half, effect, counts = math.log(one.high / one.low) / 2, abs(math.log(one.effect)), math.log(one.none[1])
-    else:
-        half, effect, counts = (one.high - one.low) / 2, abs(one.effect), one.none[1]
-    return half <= max(USABLE * effect, counts)
+    if none[0] > 0:  # a ratio
+        return math.log(high / low) / 2 <= max(USABLE * abs(math.log(effect)), math.log(none[1]))
+    return (high - low) / 2 <= max(USABLE * abs(effect), none[1])
 
 
 def _signs_are_right(found: Found) -> bool:
-    """Whether numbers that this machine only shows lie on that side of no effect on which the sentence says they
-    are.
-    """
+    """Whether numbers that this machine only shows lie on the side of no effect that the sentence says."""
     for filled in found.slots:
-        slot, nothing = filled.slot, _nothing(filled.slot)
+        slot, nothing = filled.slot, figures.nothing(filled.slot)
         if filled.judged or not slot.is_judged or _around(slot) or slot.of != "all":
             continue
         side = 1 if slot.most is None or slot.most > nothing else -1
-        if any((end - nothing) * side < 0 for one in filled.measured for end in (one.low, one.high)):
+        ends = (end for weighed in filled.measured for end in (weighed.low, weighed.high))
+        if any((end - nothing) * side < 0 for end in ends if end is not None):
             return False
     return True
 
 
 def _nothing_measured(found: Found) -> bool:
     """Whether a run has none of its numbers: the figure of a document is no measurement."""
-    return not any(one.measured for one in found.slots if one.slot.main.constant is None)
+    return not any(filled.measured for filled in found.slots if filled.slot.main.constant is None)
 
 
 def _gap(found: Found) -> Filled | None:
-    """The slot that some missing cases leave open, where no number crosses a border."""
-    crossing = any(one.outcome is Outcome.UNDECIDED for filled in found.judged for one in filled.each)
-    return None if crossing else next((one for one in found.judged if len(one.measured) < len(one.each)), None)
+    """The slot of an undecided finding that missing cases leave open, where no number crosses a border."""
+    crossing = any(weighed.outcome is Outcome.UNDECIDED for filled in found.judged for weighed in filled.each)
+    if crossing or found.outcome is not Outcome.UNDECIDED:
+        return None
+    return next((filled for filled in found.judged if len(filled.measured) < len(filled.each)), None)
 
 
 # -- its numbers -----------------------------------------------------------------------------------
 
 
 def number(filled: Filled, form: str, *, label: bool = False) -> str:
-    """The number of a slot as text; of several cases the least and the greatest, or of how many it is true."""
+    """Return the number of a slot; of several cases the least and the greatest, or of how many it is true."""
     ends, slot = filled.ends, filled.slot
     if not ends:
         return "not measured"
-    true = sum(one.outcome is Outcome.HOLDS for one in filled.each)
+    true = sum(weighed.outcome is Outcome.HOLDS for weighed in filled.each)
     inside = filled.weighed.outcome is Outcome.HOLDS and slot.is_judged
     return _text(slot, form, ends | {"true": true, "value": filled.weighed.effect}, inside, label)
 
 
 def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
-    nothing, around = _nothing(slot), _around(slot)
+    nothing, around = figures.nothing(slot), _around(slot)
     if slot.of == "most" and slot.is_judged:
         return f"{row['true']} of {len(slot.main.cases)}"
     if slot.quantity == "count" and slot.in_ratios and row["least"] == row["greatest"] == 1:
@@ -250,7 +246,8 @@ def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
     single = len(slot.main.cases) == 1 and slot.operation != "value" and slot.main.constant is None
     if single and row["low"] < nothing < row["high"] and form != "x":
         ends = figures.around(slot, form, row["low"], row["high"])
-        return f"{figures.NOTHING_MEASURABLE} {ends}" if around and inside and _negligible(slot, row) else ends
+        narrow = not slot.in_ratios or (row["low"] > 1 - NEGLIGIBLE and row["high"] < 1 + NEGLIGIBLE)
+        return f"{NOTHING_MEASURABLE} {ends}" if around and inside and narrow else ends
     values = [row["least"], row["greatest"]]
     below = slot.is_judged and slot.most is not None and slot.most <= nothing
     on_other_side = min(values) < nothing or (below and max(values) > nothing)
@@ -258,58 +255,46 @@ def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
     return figures.text(slot, form, values, signed=around or other_side)
 
 
-def _negligible(slot: Slot, row: dict) -> bool:
-    """Whether an interval around no effect is so narrow that nothing of interest can be in it."""
-    return not slot.in_ratios or (row["low"] > 1 - NEGLIGIBLE and row["high"] < 1 + NEGLIGIBLE)
-
-
 def _interval(filled: Filled, forms: dict[str, str]) -> str:
-    """The interval of a number; of several cases, from the lowest end to the highest. Nothing where the number shows
-    it.
-    """
+    """The interval of a number, of several cases from the lowest end to the highest; nothing of a given number."""
     ends, slot = filled.ends, filled.slot
     if not ends or slot.main.constant is not None or (slot.of == "most" and slot.is_judged):
         return ""
     return figures.interval(slot, forms[slot.name], ends["low"], ends["high"])
 
 
-def _others(
-    one: Finding, used: Sequence[Filled], forms: dict[str, str], run: Run, rough: bool
-) -> Iterator[tuple[str, str]]:
-    """What each committed machine of another kind says, all of them beside a quick run: its name, and its numbers."""
-    hashes = hashes_of([one])
-    for machine in apart_from(run):
-        rows = [_row_of(filled.slot, machine.series, hashes) for filled in used]
-        numbers = [
-            _of_row(filled.slot, forms[filled.slot.name], row)
-            for filled, row in zip(used, rows, strict=True)
-            if filled.slot.main.constant is None
-        ]
-        known = [text for text in numbers if text]
-        if known or not rough:
-            yield machine.name, figures.together(known) if known else "not measured"
+def _others(used: Sequence[Filled], forms: dict[str, str], others: Mapping[str, Rows], rough: bool) -> Iterator[str]:
+    """The numbers of each committed machine of another kind, behind its name; beside a quick run, only known ones."""
+    slots = [filled.slot for filled in used if filled.slot.main.constant is None]
+    for name, rows in others.items():
+        numbers = [text for slot in slots if (text := _of_row(slot, forms[slot.name], rows[slot.name]))]
+        if numbers or not rough:
+            yield f"{name}: {figures.together(numbers) if numbers else 'not measured'}"
 
 
-def _elsewhere(one: Finding, run: Run) -> Iterator[tuple[str, str]]:
-    """The mark of a finding on each committed machine of another kind that decides it."""
-    hashes = hashes_of([one])
-    for machine in apart_from(run):
-        rows = [_row_of(slot, machine.series, hashes) for slot in one.judged]
-        if rows and all(rows):
-            known = [row for row in rows if row]
-            yield machine.name, mark_of([row["outcome"] for row in known], tested=all(row["tested"] for row in known))
+def _mark_of_rows(finding: Finding, rows: Rows) -> str:
+    """The mark of a finding on a committed machine; none where a number is missing."""
+    known = [row for slot in finding.judged if (row := rows[slot.name])]
+    if not known or len(known) < len(finding.judged):
+        return ""
+    return mark_of([row["outcome"] for row in known], tested=all(row["tested"] for row in known))
 
 
 def apart_from(run: Run) -> list[Machine]:
-    """The committed machines whose series is not the one of a run."""
+    """Return the committed machines whose series is not the one of a run."""
     own = [each.info.run_id for each in run.sittings]
     return [machine for machine in machines() if machine.series not in own]
 
 
-def _row_of(slot: Slot, series: str, hashes: dict[tuple[str, str], str]) -> dict | None:
-    """What data/judged.csv says of a slot by a series, if it is defined as it was then."""
-    row = said_by("finding", series).get((slot.id, slot.name))
-    return row if row and row["hash"] == hashes[slot.id, slot.name] and row["value"] is not None else None
+def _committed(finding: Finding) -> dict[str, Rows]:
+    """What data/judged.csv says of each slot by the series of each machine, if it is defined as it was then."""
+    hashes = hashes_of([finding])
+
+    def row_of(slot: Slot, series: str) -> dict | None:
+        row = said_by("finding", series).get((slot.id, slot.name))
+        return row if row and row["hash"] == hashes[slot.id, slot.name] and row["value"] is not None else None
+
+    return {each.name: {slot.name: row_of(slot, each.series) for slot in finding.slots} for each in machines()}
 
 
 def _of_row(slot: Slot, form: str, row: dict | None) -> str:
@@ -326,50 +311,53 @@ def _of_row(slot: Slot, form: str, row: dict | None) -> str:
 
 def _remark(found: Found, mark: str, forms: dict[str, str]) -> str:
     """Why it is not said as a sentence."""
-    expected = words.listing(figures.region(one.slot, forms[one.slot.name]) for one in found.judged)
-    open_ones = [one for filled in found.judged for one in filled.each if one.outcome is Outcome.UNDECIDED]
+    expected = words.listing(figures.region(filled.slot, forms[filled.slot.name]) for filled in found.judged)
     if found.doubted:
         return str(found.doubted.weighed.reason)
     if mark == NOTHING_TO_SAY:
-        return next((str(one.weighed.reason) for one in found.slots if one.weighed.reason), "")
-    if mark == "·" and found.outcome is Outcome.UNDECIDED and (gap := _gap(found)):
-        missing = [one for one in gap.each if one.effect is None]
+        return next((str(filled.weighed.reason) for filled in found.slots if filled.weighed.reason), "")
+    if mark == "·" and (gap := _gap(found)):
+        missing = [weighed for weighed in gap.each if weighed.effect is None]
         return f"{len(missing)} of {len(gap.each)} were not measured: {missing[0].reason}" if gap.measured else ""
     if mark == "≠":
         return f"expected {expected}"
     if mark == "≈":
         return f"at the border of what was expected, {expected}"
     if mark == "?":
-        why = [f"to decide it: {one.to_decide}" for one in open_ones if one.to_decide]
-        why += [one.reason for one in open_ones if one.reason]
+        every = (weighed for filled in found.judged for weighed in filled.each)
+        undecided = [weighed for weighed in every if weighed.outcome is Outcome.UNDECIDED]
+        why = [f"to decide it: {weighed.to_decide}" for weighed in undecided if weighed.to_decide]
+        why += [weighed.reason for weighed in undecided if weighed.reason]
         return "; ".join([f"expected {expected}", *why[:1]])
     return ""
 
 
-def _rows(found: Found, forms: dict[str, str], texts: dict[str, str]) -> Iterator[Row]:
+def _rows(found: Found, forms: dict[str, str], texts: dict[str, str], known: Mapping[str, Rows]) -> Iterator[Row]:
     """The parts of the label, a row each, with the numbers of all machines."""
-    one, hashes = found.finding, hashes_of([found.finding])
-    changes = {(row["id"], row["slot"]): row for row in definitions().filter(id=one.id).iter_rows(named=True)}
-    for at, (name, part) in enumerate(parts(one)):
+    finding = found.finding
+    defined = definitions().filter(id=finding.id).with_columns(reworded=pl.format("{}: reworded", "reworded"))
+    changes = {row["slot"]: row for row in defined.iter_rows(named=True)}
+    for at, (name, part) in enumerate(parts(finding)):
         names = list(slots_of(part))
         filled = [each for each in found.slots if each.slot.name in names]
         if _nothing_measured(found) and all(each.slot.main.constant is not None for each in filled):
             continue
         measured = all(each.measured for each in filled)
-        others = {}
-        for machine in machines():
-            rows = [_row_of(each.slot, machine.series, hashes) for each in filled]
-            if all(rows):
-                shown = (_of_row(each.slot, forms[each.slot.name], row) for each, row in zip(filled, rows, strict=True))
-                others[machine.name] = figures.together(shown)
-        judged, others_than = [each.slot for each in filled if each.slot.is_judged], _against(filled)
-        history = [changes.get((one.id, slot.name), {}) for slot in judged]
+        others = {
+            machine: figures.together(
+                _of_row(each.slot, forms[each.slot.name], rows[each.slot.name]) for each in filled
+            )
+            for machine, rows in known.items()
+            if all(rows[name] for name in names)
+        }
+        judged = [each.slot for each in filled if each.slot.is_judged]
+        history = (changes[slot.name] for slot in judged if slot.name in changes)
         yield Row(
             name=f"{FURTHER}{name}" if at else name,
-            here=figures.together(texts[each] for each in names) + others_than if measured else "",
+            here=figures.together(texts[each] for each in names) + _against(filled) if measured else "",
             others=others,
             expected=words.listing(figures.region(slot, forms[slot.name]) for slot in judged) if judged else "",
-            changed="; ".join(filter(None, (change for row in history for change in _changes(row)))),
+            changed="; ".join(text for row in history for text in (row["changed"], row["reworded"]) if text),
             study=filled[0].slot.main.cases[0][0][0].study,
         )
 
@@ -378,153 +366,126 @@ def _against(filled: Sequence[Filled]) -> str:
     """The cases that are not as expected, or open, of a number that most must be: ` (not: a; b; open: c)`."""
     listed = []
     for head, outcome in (("not", Outcome.DOES_NOT_HOLD), ("open", Outcome.UNDECIDED)):
-        cases = (one for each in filled if each.slot.of == "most" for one in each.each if one.outcome is outcome)
-        sides = (one.case[0][0] for one in cases if one.case)
-        names = [f"{called(one.study, one.variant)} {one.parameter}".rstrip() for one in sides]
+        every = (weighed for number in filled if number.slot.of == "most" for weighed in number.each)
+        sides = (weighed.case[0][0] for weighed in every if weighed.outcome is outcome and weighed.case)
+        names = [f"{called(side.study, side.variant)} {side.parameter}".rstrip() for side in sides]
         listed += [f"{head}: {'; '.join(names)}"] if names else []
     return f" ({words.escape('; '.join(listed))})" if listed else ""
 
 
-def _changes(row: dict) -> Iterator[str]:
-    if row.get("changed"):
-        yield row["changed"]
-    if row.get("reworded"):
-        yield f"{row['reworded']}: reworded"
-
-
-def parts(one: Finding) -> list[tuple[str, str]]:
-    """The parts of a label that have a number: what it is, and the part as a template."""
-    each = [part.strip() for part in one.label.split(";")]
+def parts(finding: Finding) -> list[tuple[str, str]]:
+    """Return the parts of a label that have a number: what it is, and the part as a template."""
+    each = [part.strip() for part in finding.label.split(";")]
     return [(SLOT.sub("", part).strip().rstrip(":").strip(), part) for part in each if SLOT.search(part)]
 
 
-def _label(one: Finding, lacking: set[str]) -> str:
+def _label(finding: Finding, lacking: set[str]) -> str:
     """The label as a sentence, without the parts whose numbers were not measured."""
-    own = [part for _, part in parts(one) if not lacking & slots_of(part).keys()]
+    own = [part for _, part in parts(finding) if not lacking & slots_of(part).keys()]
     text = "; ".join(own)
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def forms_of(one: Finding) -> dict[str, str]:
-    """How each slot is written: as the sentence says, else as the label or the note does."""
-    return {**slots_of(one.note), **slots_of(one.so), **slots_of(one.label), **slots_of(one.sentence)}
-
-
-def _order(one: Finding, template: str) -> list[int]:
-    """The places of the slots of a template among all slots, in its order."""
-    places = {slot.name: at for at, slot in enumerate(one.slots)}
-    return [places[name] for name in slots_of(template)]
-
-
-def _nothing(slot: Slot) -> float:
-    return 1.0 if slot.in_ratios else 0.0
+def forms_of(finding: Finding) -> dict[str, str]:
+    """Return how each slot is written: as the sentence says, else as the label or the note does."""
+    return {**slots_of(finding.note), **slots_of(finding.so), **slots_of(finding.label), **slots_of(finding.sentence)}
 
 
 def _around(slot: Slot) -> bool:
     """Whether its region is on both sides of no effect."""
-    least, most = slot.least, slot.most
-    return slot.is_judged and (least is None or least < _nothing(slot)) and (most is None or most > _nothing(slot))
+    nothing, least, most = figures.nothing(slot), slot.least, slot.most
+    return slot.is_judged and (least is None or least < nothing) and (most is None or most > nothing)
 
 
 # -- rendered --------------------------------------------------------------------------------------
 
 
-def filled(one: Said, template: str, *, links: bool = False, strong: bool = False) -> str:
-    """A template of a finding in Markdown, its numbers bold, and links to the notes on them."""
+def filled(finding: Said, template: str, *, links: bool = False, strong: bool = False) -> str:
+    """Return a template of a finding with its numbers, which are bold or linked to their notes, in Markdown."""
 
     def shown(name: str) -> str:
-        text = words.linked(one.texts[name], one.addresses.get(name) if links else None)
+        text = words.linked(finding.texts[name], finding.addresses.get(name) if links else None)
         return f"**{text}**" if strong else text
 
-    return SLOT.sub(lambda found: shown(found[1]) if found[1] in one.texts else "", template)
+    return SLOT.sub(lambda found: shown(found[1]) if found[1] in finding.texts else "", template)
 
 
-def head(one: Said, *, links: bool = False) -> str:
-    """The sentence in bold, or the label with its numbers in bold, in Markdown."""
-    text = filled(one, one.head, links=links, strong=not one.asserted)
-    return f"**{text}**" if one.asserted else text
+def head(finding: Said, *, links: bool = False) -> str:
+    """Return the sentence in bold, or the label with its numbers in bold, in Markdown."""
+    text = filled(finding, finding.head, links=links, strong=not finding.asserted)
+    return f"**{text}**" if finding.asserted else text
 
 
-def short(one: Said) -> str:
-    """Its label with its numbers, in Markdown."""
-    return filled(one, one.short, strong=one.head != one.short or not one.asserted)
+def short(finding: Said) -> str:
+    """Return the label with its numbers, in Markdown."""
+    return filled(finding, finding.short, strong=finding.head != finding.short or not finding.asserted)
 
 
-def sign(one: Said) -> str:
-    """The mark before a sentence; none where its border was fitted, which is said behind it."""
-    return "" if one.mark == FITTED or (one.mark == "·" and one.asserted) else one.mark
+def sign(finding: Said) -> str:
+    """Return the mark before a sentence; none where its border was fitted, which is said behind it."""
+    return "" if finding.mark == FITTED or (finding.mark == "·" and finding.asserted) else finding.mark
 
 
-def small(one: Said, *, links: bool = False) -> str:
-    """What stands behind the sentence, in Markdown."""
-    text = filled(one, one.small, links=links)
-    if one.mark == FITTED:
+def small(finding: Said, *, links: bool = False) -> str:
+    """Return what stands behind the sentence, in Markdown."""
+    text = filled(finding, finding.small, links=links)
+    if finding.mark == FITTED:
         return "; ".join(filter(None, [FITTED, text]))
-    return text if one.asserted or text.startswith("[") or not text else f"({text})"
+    return text if finding.asserted or text.startswith("[") or not text else f"({text})"
 
 
-def markdown(one: Said) -> str:
-    """The finding where there is no style."""
-    if one.is_yardstick:
-        return one.head
-    text = " ".join(filter(None, [sign(one), head(one), small(one)]))
-    return f"{text}\n\n{filled(one, one.so)}" if one.so else text
+def markdown(finding: Said) -> str:
+    """Return the finding in Markdown, for where there is no style."""
+    if finding.is_yardstick:
+        return finding.head
+    text = " ".join(filter(None, [sign(finding), head(finding), small(finding)]))
+    return f"{text}\n\n{filled(finding, finding.so)}" if finding.so else text
 
 
-def html(one: Said) -> str:
-    """The finding as a part of a page that can be linked to; what was expected can be pointed at."""
-    if one.is_yardstick:
-        return f"<p>{markup.inline(one.head)}</p>" if one.head else ""
-    name = "other" if one.mark in OPEN else "plain" if sign(one) else "unmarked"
-    so = f"<p>{markup.inline(filled(one, one.so, links=True))}</p>" if one.so else ""
-    title = escape(f"expected: {one.expected}") if one.expected else ""
-    mark = f'<span class="mark" title="{MEANS[one.mark]}">{sign(one)}</span> ' if sign(one) else ""
+def html(finding: Said) -> str:
+    """Return the finding as a part of a page that can be linked to; what was expected is a tooltip."""
+    if finding.is_yardstick:
+        return f"<p>{markup.inline(finding.head)}</p>" if finding.head else ""
+    name = "other" if finding.mark in OPEN else "plain" if sign(finding) else "unmarked"
+    so = f"<p>{markup.inline(filled(finding, finding.so, links=True))}</p>" if finding.so else ""
+    title = escape(f"expected: {finding.expected}") if finding.expected else ""
+    mark = f'<span class="mark" title="{MEANS[finding.mark]}">{sign(finding)}</span> ' if sign(finding) else ""
     return (
-        f'<div class="finding {name}" id="finding-{escape(one.id)}">\n<p>{mark}'
-        f'{markup.inline(head(one, links=True))} <span class="values" title="{title}">{markup.inline(small(one, links=True))}</span></p>\n{so}</div>'
+        f'<div class="finding {name}" id="finding-{escape(finding.id)}">\n<p>{mark}'
+        f'{markup.inline(head(finding, links=True))} <span class="values" title="{title}">{markup.inline(small(finding, links=True))}</span></p>\n{so}</div>'
     )
 
 
-def table(some: Sequence[Said]) -> str:
-    """Findings of a quick run: what each number is, the reader's, and those of the committed machines."""
-    rows = [(one, row) for one in some for row in one.rows if row.here]
+def table(findings: Sequence[Said]) -> str:
+    """Return findings of a quick run as HTML: what each number is, the reader's, those of the committed machines."""
     names = [machine.name for machine in machines()]
     top = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("", "yours", *names))
-    body = "".join(
-        f"<tr{_anchor(one, row)}><td>{markup.inline(row.name)}</td><td><b>{markup.inline(row.here)}</b></td>"
-        + "".join(f"<td>{markup.inline(row.others.get(name, words.NOTHING))}</td>" for name in names)
-        + "</tr>\n"
-        for one, row in rows
-    )
-    return f'<table class="numbers"><thead><tr>{top}</tr></thead><tbody>\n{body}</tbody></table>' if rows else ""
+    body = ""
+    for finding in findings:
+        for at, row in enumerate(row for row in finding.rows if row.here):
+            anchor = "" if at else f' id="finding-{escape(finding.id)}"'
+            numbers = "".join(f"<td>{markup.inline(row.others.get(name, words.NOTHING))}</td>" for name in names)
+            here = f"<td>{markup.inline(row.name)}</td><td><b>{markup.inline(row.here)}</b></td>"
+            body += f"<tr{anchor}>{here}{numbers}</tr>\n"
+    return f'<table class="numbers"><thead><tr>{top}</tr></thead><tbody>\n{body}</tbody></table>' if body else ""
 
 
-def _anchor(one: Said, row: Row) -> str:
-    """The place of a finding, at its first row."""
-    first = next(each for each in one.rows if each.here)
-    return f' id="finding-{escape(one.id)}"' if row is first else ""
-
-
-def footnotes(some: Sequence[Said]) -> Iterator[str]:
-    """What stands at the end of a page: what was expected of each number, as a folded table; what was not measured,
-    with the command that measures it.
+def footnotes(findings: Sequence[Said]) -> Iterator[str]:
+    """Yield what stands at the end of a page: what was expected of each number, as a folded table; what was not
+    measured, with the command that measures it.
     """
-    names = [machine.name for machine in machines()]
-    expected = [row for one in some if not one.rough for row in one.rows if row.expected]
-    columns = ["number", "expected", "here", *names, "changed"]
-    values = (
-        (
-            words.plain(row.name.removeprefix(FURTHER)),
-            row.expected,
-            words.plain(row.here or words.NOTHING),
-            *(row.others.get(name, words.NOTHING) for name in names),
-            row.changed,
-        )
-        for row in expected
-    )
-    if expected:
-        yield tables.table(pl.DataFrame(list(values), columns, orient="row"), "What was expected of each number").data
-    missing = [(row, one.rough) for one in some for row in one.rows if not row.here]
+    expected = [
+        {"number": words.plain(row.name.removeprefix(FURTHER)), "expected": row.expected}
+        | {"here": words.plain(row.here or words.NOTHING)}
+        | {machine.name: row.others.get(machine.name, words.NOTHING) for machine in machines()}
+        | {"changed": row.changed}
+        for finding in findings
+        for row in finding.rows
+        if row.expected and not finding.rough
+    ]
+    if shown := tables.table(pl.DataFrame(expected), "What was expected of each number"):
+        yield shown.data
+    missing = [(row, finding.rough) for finding in findings for row in finding.rows if not row.here]
     if missing:
         studies = " ".join(dict.fromkeys(row.study for row, _ in missing))
         studies = f'"{studies}"' if " " in studies else studies

@@ -5,8 +5,8 @@ order of a picture speak of. What no machine has is left out.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping
-from html import escape
+import re
+from collections.abc import Iterator, Mapping
 from itertools import accumulate, cycle, groupby
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from async_cost import words
 from async_cost.findings.committed import judged, machines, short
 from async_cost.findings.latency import Latency, committed, latencies
 from async_cost.findings.latency import numbers as measured
-from async_cost.report import charts, markup
+from async_cost.report import charts
 from async_cost.runs.run import Run
 
 #: Nanoseconds by id of each machine, by its name.
@@ -26,15 +26,11 @@ Numbers = Mapping[str, Mapping[str, float]]
 IN_TITLE = ("call-async-fn", "tokio-await", "tokio-spawn", "tcp-tokio")
 #: Those that the sentences above the table need.
 IN_LEAD = ("call-async-fn", "request-lean", "request-habits", "tcp-loop", "tcp-tokio", "tcp-frontier")
-#: What to do, each with the rows whose numbers it says.
-ADVICE = {
-    "Await in place ({tokio-await}), and spawn only what must run beside you ({tokio-spawn}).": {
-        *("tokio-await", "tokio-spawn"),
-    },
-    "Box small futures where a type needs it (+{request-box}), not a large one for each call of a loop (+{call-box-4k}).": {
-        *("request-box", "call-box-4k"),
-    },
-}
+#: What to do, with the ids of the numbers that it says.
+ADVICE = (
+    "Await in place ({tokio-await}), and spawn only what must run beside you ({tokio-spawn}).",
+    "Box small futures where a type needs it (+{request-box}), not a large one for each call of a loop (+{call-box-4k}).",
+)
 CAUTION = (
     "Compare rows within a block: one driver, as many threads. Averages over builds and hours, of notebook cells, on cloud "
     "machines with two cores; programs and single builds differ. Not measured: `std` against async locks, flume, "
@@ -54,9 +50,7 @@ MARKS: tuple[Mark, ...] = (
 )
 #: Pixels of a row of the picture, of a column of numbers, of a letter above it, and from the first row to these.
 ROW, COLUMN, LETTER, ABOVE = 24, 76, 7, 12
-#: Shows a power of ten of nanoseconds.
-POWER = "datum.value < 1e3 ? datum.value + ' ns' : datum.value / 1e3 + ' µs'"
-HEADING = {"fontSize": 18, "fontWeight": "bold", "color": charts.INK, "frame": "bounds", "offset": 26}
+HEADING: dict[str, Any] = {"fontSize": 18, "fontWeight": "bold", "color": charts.INK, "frame": "bounds", "offset": 26}
 HEADING |= {"subtitleFontSize": 13, "subtitleColor": charts.MUTED, "subtitlePadding": 6}
 
 
@@ -67,73 +61,69 @@ class Row(NamedTuple):
     cells: list[str]
 
 
-def shown(one: Latency, ns: float | None) -> str:
-    """A number of a table or of the picture: `342 ns`, of what is added `+1.3 ns`; a dash where there is none."""
+def shown(latency: Latency, ns: float | None) -> str:
+    """Return a number of a table or of the picture: `342 ns`, of what is added `+1.3 ns`; a dash for none."""
     if ns is None:
         return words.NOTHING
     text = words.short_time(ns)
-    return text if text.startswith(words.MINUS) or not one.added else f"+{text}"
+    return text if text.startswith(words.MINUS) or not latency.added else f"+{text}"
 
 
 def _known(numbers: Numbers) -> list[Latency]:
     """The rows that a machine has."""
-    return [one for one in latencies().values() if any(one.id in own for own in numbers.values())]
+    return [latency for latency in latencies().values() if any(latency.id in own for own in numbers.values())]
 
 
-def _rows(numbers: Numbers) -> Iterator[tuple[str, list[Row]]]:
-    """The rows of a table by block."""
-    for block, ones in groupby(_known(numbers), key=lambda one: one.block):
-        yield block, [Row(one, [shown(one, own.get(one.id)) for own in numbers.values()]) for one in ones]
-
-
-def _named(one: Latency, pages: str) -> str:
-    """Its name in Markdown, as a link to its finding if there is one."""
-    return f"[{one.short}]({pages.format(one.page)}#finding-{one.finding})" if one.page else one.short
+def blocks(numbers: Numbers) -> list[tuple[str, list[Row]]]:
+    """Return the rows of the table by block."""
+    return [
+        (
+            block,
+            [
+                Row(latency, [shown(latency, own.get(latency.id)) for own in numbers.values()])
+                for latency in latencies_of
+            ],
+        )
+        for block, latencies_of in groupby(_known(numbers), key=lambda latency: latency.block)
+    ]
 
 
 def lead(numbers: Numbers) -> str:
-    """The sentences above the table, in Markdown: what the first machine says that has the numbers, then the others."""
-    known = [(name, own) for name, own in numbers.items() if all(id in own for id in IN_LEAD)]
+    """Return the sentences above the table, in Markdown: of the first machine that has the numbers, then of others."""
+    known = [(name, *_in_lead(own)) for name, own in numbers.items() if all(id in own for id in IN_LEAD)]
     if not known:
         return ""
-    (_, own), *others = known
-    elsewhere = "".join(f" {name}: {_tokio(one)}, {_lean(one)}; {_call(one)}; {_span(one)}." for name, one in others)
+    (_, tokio, lean, call, span), *others = known
+    elsewhere = "".join(f" {name}: {tokio}, {lean}; {call}; {span}." for name, tokio, lean, call, span in others)
     return (
-        f"**tokio adds {_tokio(own)}; our leanest async executor, on the same epoll, takes {_lean(own)} in all. An `async fn` "
-        f"adds {_call(own)} to a call, and async {_span(own)} to a request without a kernel, depending on how you "
+        f"**tokio adds {tokio}; our leanest async executor, on the same epoll, takes {lean} in all. An `async fn` "
+        f"adds {call} to a call, and async {span} to a request without a kernel, depending on how you "
         f"write it.**{elsewhere}"
     )
 
 
-def _tokio(own: Mapping[str, float]) -> str:
-    """What tokio adds to a request over TCP, also as a part of it."""
-    loop = own["tcp-loop"]
-    more = own["tcp-tokio"] - loop
+def _in_lead(own: Mapping[str, float]) -> tuple[str, str, str, str]:
+    """What tokio adds to a request over TCP, what the frontier takes, what an async fn adds to a call, and lean async
+    and all habits to a simulated request.
+    """
+    loop, more = own["tcp-loop"], own["tcp-tokio"] - own["tcp-loop"]
     part = f"{words.figure(100 * more / loop)}{words.PERCENT}"
-    return f"{words.short_time(more)} to a TCP request of {words.short_time(loop)} ({part})"
-
-
-def _lean(own: Mapping[str, float]) -> str:
-    return words.short_time(own["tcp-frontier"])
-
-
-def _call(own: Mapping[str, float]) -> str:
-    return words.short_time(own["call-async-fn"])
-
-
-def _span(own: Mapping[str, float]) -> str:
-    """What lean async and what all habits add to a simulated request."""
-    return words.ends(*(words.short_time(own[id]) for id in ("request-lean", "request-habits")))
+    tokio = f"{words.short_time(more)} to a TCP request of {words.short_time(loop)} ({part})"
+    lean, call, *ends = (
+        words.short_time(own[id]) for id in ("tcp-frontier", "call-async-fn", "request-lean", "request-habits")
+    )
+    return tokio, lean, call, words.ends(*ends)
 
 
 def screen(numbers: Numbers, pages: str, picture: str) -> str:
-    """The first screen where a repository is hosted, in Markdown: sentences, picture, table, what to do."""
+    """Return the first screen where a repository is hosted, in Markdown: sentences, picture, table, what to do."""
     return "\n\n".join([lead(numbers), picture, markdown(numbers, pages), advice(numbers)])
 
 
 def beside_committed(run: Run) -> dict[str, dict[str, float]]:
-    """The numbers of a run, those of the committed machines after it; the newest of each is one of those,
-    and an older one has its date."""
+    """Return the numbers of a run and after them those of the committed machines, unless it is one of theirs; a
+    committed run that is not the newest of its machine has its date.
+    """
     series = [each.info.run_id for each in run.sittings]
     own = {id: ns for id, ns in measured(run).select("id", "ns").iter_rows() if ns is not None}
     if any(machine.series in series for machine in machines()):
@@ -143,46 +133,30 @@ def beside_committed(run: Run) -> dict[str, dict[str, float]]:
 
 
 def advice(numbers: Numbers) -> str:
-    """What to do, with the numbers of the first machine, and how to read the table, in Markdown."""
+    """Return what to do, with the numbers of the first machine, and how to read the table, in Markdown."""
     own = next((own for own in numbers.values() if all(id in own for id in IN_LEAD)), {})
     texts = {id: words.short_time(ns) for id, ns in own.items()}
-    found = [text.format(**texts) for text, needed in ADVICE.items() if needed <= own.keys()]
-    return "\n\n".join([*([f"**{' '.join(found)}**"] if found else []), CAUTION])
+    known = [text.format(**texts) for text in ADVICE if texts.keys() >= {*re.findall(r"\{(.+?)\}", text)}]
+    return "\n\n".join([*([f"**{' '.join(known)}**"] if known else []), CAUTION])
 
 
 def markdown(numbers: Numbers, pages: str) -> str:
-    """The table as Markdown; `pages` is where the page of a study is, such as `docs/sample/{}.md`."""
+    """Return the table as Markdown; `pages` is where the page of a study is, such as `docs/sample/{}.md`."""
     lines = [["", *map(words.escape, numbers)], ["---", *["--:"] * len(numbers)]]
-    for block, rows in _rows(numbers):
+    for block, rows in blocks(numbers):
         lines.append([f"**{block}**", *[""] * len(numbers)])
-        lines += [[_named(row.latency, pages), *row.cells] for row in rows]
+        for latency, cells in rows:
+            name = (
+                f"[{latency.short}]({pages.format(latency.page)}#finding-{latency.finding})"
+                if latency.page
+                else latency.short
+            )
+            lines.append([name, *cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def html(numbers: Numbers, pages: str, known: Collection[str]) -> str:
-    """The same as HTML, with links to the findings that are `known`; a cell without a number says why."""
-    head = "".join(f'<th scope="col">{escape(machine)}</th>' for machine in numbers)
-    bodies = "".join(_body(block, rows, pages, known) for block, rows in _rows(numbers))
-    return f'<div class="table" role="group" aria-label="Latency numbers" tabindex="0"><table class="latencies"><thead><tr><td></td>{head}</tr></thead>{bodies}</table></div>'
-
-
-def _body(block: str, rows: list[Row], pages: str, known: Collection[str]) -> str:
-    """The rows of a block below its name."""
-    name = f'<tr><th scope="rowgroup" colspan="{len(rows[0].cells) + 1}">{escape(block)}</th></tr>'
-    return f"<tbody>{name}{''.join(_line(row, pages, known) for row in rows)}</tbody>"
-
-
-def _line(row: Row, pages: str, known: Collection[str]) -> str:
-    missing = ' title="not measured"'
-    cells = (f"<td{missing if cell == words.NOTHING else ''}>{cell}</td>" for cell in row.cells)
-    name, one = markup.inline(row.latency.short), row.latency
-    href = f"{pages.format(one.page)}#finding-{one.finding}"
-    linked = f'<a href="{escape(href)}">{name}</a>' if one.finding in known else name
-    return f'<tr><th scope="row">{linked}</th>{"".join(cells)}</tr>'
-
-
 def title(numbers: Numbers) -> str:
-    """The sentence above the picture, with the numbers of the first machine; a name without numbers if it lacks one."""
+    """Return the sentence above the picture, with the numbers of the first machine, or a name if it lacks one."""
     own = next(iter(numbers.values()), {})
     known = [own.get(id, 0.0) for id in IN_TITLE]
     if min(known) <= 0:
@@ -191,20 +165,17 @@ def title(numbers: Numbers) -> str:
     return f"An async fn adds {call}; an await takes {awaited}, a task {task}, TCP {request}"
 
 
-def card(numbers: Numbers, source: str = "") -> str | None:
-    """The picture to share, as SVG for a light page (`charts.dark` makes the other): the rows with a name on the card,
-    quickest first on the first machine, those of the title in colour; None without a time. `source` is a line below the
-    title.
+def card(numbers: Numbers) -> str:
+    """Return the picture of README.md as SVG for a light page (`charts.dark` makes the other): the rows with a name on
+    the card, quickest first on the first machine, those of the title in colour.
     """
     frame = _of_card(numbers)
-    if frame.filter(pl.col("ns") > 0).is_empty():
-        return None
+    names = frame["name"].unique(maintain_order=True).to_list()
     charts.enable()
     ends = accumulate(max(COLUMN, LETTER * len(machine) + 2 * ROW) for machine in numbers)
     places = zip(numbers, ends, cycle(MARKS), strict=False)
-    layers = [layer for place in places for layer in _machine(frame, *place)]
-    names = frame["name"].unique(maintain_order=True).to_list()
-    about = alt.TitleParams(title(numbers), subtitle=[HOW, *filter(None, [source])], **HEADING)
+    layers = [layer for place in places for layer in _machine(frame, names, *place)]
+    about = alt.TitleParams(title(numbers), subtitle=[HOW], **HEADING)
     said = f"{title(numbers)}. By {words.listing(numbers)}: {words.listing(names)}."
     drawn = alt.layer(*layers).properties(width="container", height=ROW * len(names), title=about, description=said)
     return charts.static_svg(drawn.to_dict(), charts.WIDE)
@@ -213,27 +184,31 @@ def card(numbers: Numbers, source: str = "") -> str | None:
 def _of_card(numbers: Numbers) -> pl.DataFrame:
     """Of each row of the picture and each machine: name, machine, ns, text, colour; quickest first."""
     rows = [
-        (one.card, machine, ns := own.get(one.id), shown(one, ns), charts.BLUE if one.id in IN_TITLE else charts.MUTED)
-        for one in _known(numbers)
+        (
+            latency.card,
+            machine,
+            ns := own.get(latency.id),
+            shown(latency, ns),
+            charts.BLUE if latency.id in IN_TITLE else charts.MUTED,
+        )
+        for latency in _known(numbers)
         for machine, own in numbers.items()
-        if one.card
+        if latency.card
     ]
-    texts = dict.fromkeys(("name", "machine", "text", "colour"), pl.String)
-    frame = pl.DataFrame(rows, schema={"name": pl.String, "machine": pl.String, "ns": pl.Float64} | texts, orient="row")
+    texts: dict[str, Any] = dict.fromkeys(("name", "machine", "ns", "text", "colour"), pl.String)
+    frame = pl.DataFrame(rows, schema=texts | {"ns": pl.Float64}, orient="row")
     return frame.sort(pl.col("ns").drop_nulls().first().over("name"), maintain_order=True)
 
 
-def _machine(frame: pl.DataFrame, machine: str, end: float, mark: Mark) -> Iterator[alt.Chart]:
+def _machine(frame: pl.DataFrame, names: list[str], machine: str, end: float, mark: Mark) -> Iterator[alt.Chart]:
     """The points of a machine, and its column of numbers under its name, which ends so far beside the points."""
     sign, point = mark
-    names = frame["name"].unique(maintain_order=True).to_list()
     along_y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(domain=False, ticks=False, labelPadding=10))
-    own = frame.filter(machine=machine)
-    base = alt.Chart(own).encode(y=along_y, color=alt.Color("colour:N", scale=None))
+    base = alt.Chart(frame.filter(machine=machine)).encode(y=along_y, color=alt.Color("colour:N", scale=None))
     # A log scale has no place for what is not above 0.
     points = base.transform_filter("datum.ns > 0").mark_point(opacity=1, **point)
     yield points.encode(x=alt.X("ns:Q", title=None, **_decades(frame["ns"])))
-    beside = {"align": "right", "dx": end}
+    beside: dict[str, Any] = {"align": "right", "dx": end}
     yield base.mark_text(**beside).encode(x=alt.value("width"), text="text:N")
     head = alt.Chart(alt.Data(values=[{}])).mark_text(**beside, color=charts.INK)
     yield head.encode(x=alt.value("width"), y=alt.value(-ABOVE), text=alt.value(f"{sign} {machine}"))
@@ -241,7 +216,8 @@ def _machine(frame: pl.DataFrame, machine: str, end: float, mark: Mark) -> Itera
 
 def _decades(times: pl.Series) -> dict[str, Any]:
     """Scale and axis from the power of ten below the least of these nanoseconds to that above the most."""
-    logs = times.filter(times > 0).log10()
-    powers = [10.0**power for power in range(math.floor(logs.min()), math.ceil(logs.max()) + 1)]
-    axis = alt.Axis(values=powers, tickCount=len(powers), labelExpr=POWER, ticks=False, domain=False, labelFlush=False)
+    logs = [math.log10(ns) for ns in times.drop_nulls() if ns > 0]
+    powers = [10.0**power for power in range(math.floor(min(logs)), math.ceil(max(logs)) + 1)]
+    shown = "datum.value < 1e3 ? datum.value + ' ns' : datum.value / 1e3 + ' µs'"
+    axis = alt.Axis(values=powers, tickCount=len(powers), labelExpr=shown, ticks=False, domain=False, labelFlush=False)
     return {"axis": axis, "scale": alt.Scale(type="log", domain=[powers[0], powers[-1]], nice=False)}

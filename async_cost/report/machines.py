@@ -1,7 +1,5 @@
-"""All runs side by side, as the notebook on hardware reads them: polars frames.
-
-A machine is spoken for by its newest run that is evidence; where two runs are named to be compared, each counts by
-itself.
+"""All runs side by side, as the notebook on hardware reads them: polars frames. A machine is spoken for by its newest
+run that is evidence; of two runs that are compared, each counts by itself.
 """
 
 import os
@@ -10,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -30,7 +29,7 @@ from async_cost.findings.definitions import (
 from async_cost.findings.finding import Judge
 from async_cost.findings.lint import SLOT, slots_of
 from async_cost.findings.record import SHOWN, Finding, Slot, recorded
-from async_cost.machines import claims, hardware
+from async_cost.machines import hardware
 from async_cost.machines.many import chosen_folders, read_many, stored_rows
 from async_cost.paths import reports_root
 from async_cost.report import charts, figures
@@ -40,62 +39,27 @@ from async_cost.runs.record import read_run_info
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import NANOSECONDS
 
-#: Names the folder of executed analyses, whose findings are judged on every run.
-ANALYSES = "ASYNC_COST_ANALYSES"
 #: A judgement also depends on the code that judges findings, and on the kinds of machine whose clock is judged.
 CODE = code_of("literature", "findings", "machines", "report")
-JUDGED = dict.fromkeys(("finding", "slot", "outcome", "tested"), pl.String)
+JUDGED: dict[str, Any] = dict.fromkeys(("finding", "slot", "outcome", "tested"), pl.String)
 JUDGED |= dict.fromkeys(("value", "low", "high", "least", "greatest"), pl.Float64)
 #: Marks, those first that a sentence with several numbers has only if none of the later ones is there.
 MARK = pl.Enum(["·", "✓", FITTED, "?", "≠"])
 
 
 class Machines:
-    """What all runs say. `each` is "machine", or "run" where two runs are compared."""
+    """What `many` runs say, by `each` machine, or by run where two runs are compared."""
 
     def __init__(self) -> None:
         self.each = "run" if os.environ.get("ASYNC_COST_COMPARE") else "machine"
-        self._many = read_many(chosen_folders())
+        self.many = read_many(chosen_folders())
 
     @property
     def runs(self) -> pl.DataFrame:
-        """run, machine, cpu, cores, rustc, origin, profile, started, revision, evidence (studies that may be judged, of
-        all)."""
-        votes = self._many.studies.group_by("run").agg(
-            evidence=pl.format("{} of {}", pl.col("trusted").sum(), pl.len())
-        )
-        return self._many.runs.join(votes, on="run", how="left").sort("machine", "started")
-
-    @property
-    def refused(self) -> pl.DataFrame:
-        """Studies of runs of which not all is judged: run, study, reason."""
-        return self._many.studies.filter(pl.col("reason") != "").select("run", "study", "reason")
-
-    @property
-    def aside(self) -> pl.DataFrame:
-        """Folders that cannot be used: run, reason."""
-        return self._many.aside
-
-    @property
-    def agreement(self) -> pl.DataFrame:
-        """A row for each comparison that is evidence somewhere: the columns of `hardware.agreement`."""
-        return hardware.agreement(hardware.one_of_each(self._many, self.each))
-
-    @property
-    def claims(self) -> pl.DataFrame:
-        """On how many machines each published claim has which outcome: the columns of `machines.claims.on_machines`."""
-        return claims.on_machines(self._many)
-
-    @property
-    def repeats(self) -> pl.DataFrame:
-        """How each comparison changed between the two newest runs of a machine with one compiler: the columns of
-        `hardware.changes`."""
-        return hardware.changes(self._many.ratios, hardware.repeated(self._many, same_compiler=True))
-
-    @property
-    def releases(self) -> pl.DataFrame:
-        """The same between two compilers on one machine, from the same sources."""
-        return hardware.changes(self._many.ratios, hardware.repeated(self._many, same_compiler=False))
+        """run, machine, cpu, cores, rustc, origin, profile, started, revision, evidence (how many studies are)."""
+        evidence = pl.format("{} of {}", pl.col("trusted").sum(), pl.len())
+        votes = self.many.studies.group_by("run").agg(evidence=evidence)
+        return self.many.runs.join(votes, on="run", how="left").sort("machine", "started")
 
     @cached_property
     def numbers(self) -> pl.DataFrame:
@@ -106,12 +70,12 @@ class Machines:
         findings = recorded(sorted(_analyses().glob("*.ipynb")))
         stated = _stated(findings)
         hashes = {(id, slot): hash for id, slot, hash in stated.select("finding", "slot", "hash").iter_rows()}
-        speaking = hardware.chosen_runs(self._many).cast(dict.fromkeys(("run", "study"), pl.String))
-        runs = self._many.runs.cast(dict.fromkeys(("run", "machine"), pl.String))
+        speaking = hardware.chosen_runs(self.many).cast(dict.fromkeys(("run", "study"), pl.String))
+        runs = self.many.runs.cast(dict.fromkeys(("run", "machine"), pl.String))
         if self.each == "machine":
             runs = runs.join(speaking.filter("trusted"), on="run", how="semi", maintain_order="left")
         with ThreadPoolExecutor() as pool:
-            folders = [self._many.folders[run] for run in runs["run"]]
+            folders = [self.many.folders[run] for run in runs["run"]]
             judged = list(pool.map(lambda folder: _judged(folder, findings, hashes), folders))
         named = zip(judged, runs["run"], self._called(runs), strict=True)
         parts_of = [frame.with_columns(run=pl.lit(run), on=pl.lit(name)) for frame, run, name in named]
@@ -120,7 +84,7 @@ class Machines:
         found = found.join(stated, on=["finding", "slot"], maintain_order="left_right")
         if self.each == "machine":  # several runs may speak for a machine, each for other studies
             found = found.join(speaking, on=["run", "study"], how="semi", maintain_order="left")
-        slots = {(one.id, slot.name): (slot, forms_of(one)[slot.name]) for one in findings for slot in one.slots}
+        slots = {(each.id, slot.name): (slot, forms_of(each)[slot.name]) for each in findings for slot in each.slots}
         columns = ("finding", "slot", "operation", "unit", "value", "least", "greatest", "outcome", "tested")
         rows = found.select(*columns).iter_rows()
         shown = (_shown(slots.get((id, slot)), *row) for id, slot, *row in rows)
@@ -131,16 +95,16 @@ class Machines:
         """The processor of each run in a word, or the machine's name if another machine has that processor."""
         if self.each == "run":
             return runs["run"].to_list()
-        folders = (self._many.folders[run] for run in runs["run"])
+        folders = (self.many.folders[run] for run in runs["run"])
         own = [short(read_run_info(folder / "run.json").machine) for folder in folders]
         machines_of = Counter(name for name, _ in set(zip(own, runs["machine"], strict=True)))
         return [name if machines_of[name] == 1 else each for name, each in zip(own, runs["machine"], strict=True)]
 
 
 def _analyses() -> Path:
-    """The executed analyses: those that are being published with this page, else those of a report."""
+    """The folder of the executed analyses that are being published with this page, else of those of a report."""
     of_report = next(reports_root().glob("*/*/.notebooks/zero-cost.ipynb"), Path("no/analyses")).parent
-    return Path(os.environ.get(ANALYSES) or of_report)
+    return Path(os.environ.get("ASYNC_COST_ANALYSES") or of_report)
 
 
 def _stated(findings: Sequence[Finding]) -> pl.DataFrame:
@@ -148,11 +112,11 @@ def _stated(findings: Sequence[Finding]) -> pl.DataFrame:
     those of data/findings.csv, which has no labels.
     """
     rows = []
-    for one in findings:
-        labels = {slot: name for name, part in parts(one) for slot in slots_of(part)}
+    for finding in findings:
+        labels = {slot: name for name, part in parts(finding) for slot in slots_of(part)}
         rows += [
-            row | {"label": labels.get(str(row["slot"])) or SLOT.sub("…", one.note or one.label)}
-            for row in rows_of_finding(one, limits_of_today())
+            row | {"label": labels.get(str(row["slot"])) or SLOT.sub("…", finding.note or finding.label)}
+            for row in rows_of_finding(finding, limits_of_today())
         ]
     named = definitions().filter(pl.col("page") != LATENCY).with_columns(label="id")
     stated = pl.DataFrame(rows, infer_schema_length=None) if rows else named
@@ -169,15 +133,15 @@ def _judged(folder: Path, findings: Sequence[Finding], hashes: Mapping[Place, st
 
     def rows_of(run: Run) -> Iterator[tuple]:
         tested = seen_by(run, "findings")
-        for one in (slot for found in map(Judge(run), findings) for slot in found.slots):
-            id, slot, weighed = one.slot.id, one.slot.name, one.weighed
-            known = weighed.outcome.value if one.judged else NOT_JUDGED if one.slot.is_judged else SHOWN
+        for filled in (filled for found in map(Judge(run), findings) for filled in found.slots):
+            id, slot, weighed = filled.slot.id, filled.slot.name, filled.weighed
+            known = weighed.outcome.value if filled.judged else NOT_JUDGED if filled.slot.is_judged else SHOWN
             outcome = NOT_JUDGED if weighed.doubted else known
             seen = "yes" if hashes.get((id, slot)) in tested else None
-            ends = (one.ends.get(end) for end in ("least", "greatest"))
+            ends = (filled.ends.get(end) for end in ("least", "greatest"))
             yield id, slot, outcome, seen, weighed.effect, weighed.low, weighed.high, *ends
 
-    key = repr((findings, [one.kind for one in committed_machines()])).encode()
+    key = repr((findings, [machine.kind for machine in committed_machines()])).encode()
     return stored_rows(folder, "findings", CODE + key, JUDGED, rows_of)
 
 

@@ -7,9 +7,8 @@ tags mean nothing at all. The page's content security policy is the second lock 
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html import escape, unescape
-from itertools import count
 from typing import Any
 
 import nh3
@@ -25,68 +24,57 @@ TAGS = (
 # Colours and fonts of a table's own style would not follow the reader's theme.
 STYLES = {"text-align", "font-weight", "font-style", "white-space"}
 ATTRIBUTES = {"class", "id", "style", "title", "scope", "colspan", "rowspan", "open", "aria-label", "alt"}
-#: Tags that go with all that is in them.
-UNSEEN = {"style", "script", "template"}
 #: A notebook's link to its neighbours in the repository; a page turns it into a link to their pages.
 NOTEBOOK = re.compile(r"(?:\.\./(?P<room>[\w-]+)/)?(?P<name>[\w-]+)\.ipynb(?P<place>#[\w-]+)?")
-# To anything else in the repository, which a page does not have, it is plain text.
-LINKS = ("#", "http://", "https://", "mailto:")
 TABLE = re.compile(r"(<table\b.*?</table>)", re.DOTALL)
 
 
 def safe_markdown(source: str) -> str:
-    """Markdown that the notebook's author wrote; harmless HTML in it is kept."""
+    """Return Markdown of the notebook's author as HTML; harmless HTML in it is kept."""
     return _cleaned(_rendered(source, escape_html=False))
 
 
 def safe_output(data: Mapping[str, str]) -> str:
-    """What a cell showed: its HTML in the page's own style, else its Markdown, with HTML in it as text."""
+    """Return what a cell showed: its HTML in the page's own style, else its Markdown, with HTML in it as text."""
     if "text/html" in data:
         return _cleaned(data["text/html"])
     return _cleaned(_rendered(data["text/markdown"], escape_html=True))
 
 
 def inline(source: str) -> Markup:
-    """One line of Markdown that was computed, without a paragraph around it."""
+    """Return one line of Markdown that was computed, without a paragraph around it."""
     html = safe_output({"text/markdown": source})
     return Markup(html.strip().removeprefix("<p>").removesuffix("</p>"))
 
 
 def plain(html: str) -> str:
-    """The words of an HTML fragment; still escaped."""
+    """Return the words of an HTML fragment; still escaped."""
     return " ".join(nh3.clean(re.sub(r"<a class=\"anchor-link\".*?</a>", "", html), tags=set()).split())
 
 
 def words_of(html: str) -> str:
-    """The words of an HTML fragment as text, no longer escaped."""
+    """Return the words of an HTML fragment as text, no longer escaped."""
     return unescape(plain(html))
 
 
-class Charts:
-    """Turns the chart outputs of a page into figures; `first` shows the first of them without a script."""
-
-    def __init__(self, page: str) -> None:
-        self.first: Markup | None = None
-        self._page = page
-        self._numbers = count()
-
-    def chart(self, output: Mapping[str, Any]) -> str:
-        """A figure with the static pictures, a wide and a narrow one for phones, and the data of the live chart."""
-        spec = output["data"][charts.VEGALITE_MIME]
-        if not spec.get("description"):
-            raise PublishError(f"{self._page}: a chart has no description; pass description= with what it shows")
-        drawn = {"wide": output["data"]["image/svg+xml"], "narrow": charts.static_svg(spec, charts.NARROW)}
-        pictures = "\n".join(
-            f'<div class="static {name}">{_named(svg, f"{self._page}-picture-{next(self._numbers)}-")}</div>'
-            for name, svg in drawn.items()
-        )
-        self.first = self.first or Markup(f'<figure class="picture">{pictures}</figure>')
-        data = json.dumps(charts.sized(spec, "container"), separators=(",", ":")).replace("<", "\\u003c")
-        return (
-            f'<figure class="chart">\n{pictures}\n'
-            f'<div class="live" role="img" aria-label="{escape(spec["description"])}"></div>\n'
-            f'<script type="application/json">{data}</script>\n</figure>'
-        )
+def chart(page: str, numbers: Iterator[int], output: Mapping[str, Any]) -> str:
+    """Return a figure with the static pictures of a chart, a wide and a narrow one for phones, and the data of the live
+    one; `numbers` are for names that no other picture of the page has.
+    """
+    spec = output["data"][charts.VEGALITE_MIME]
+    if not spec.get("description"):
+        raise PublishError(f"{page}: a chart has no description; pass description= with what it shows")
+    drawn = {"wide": output["data"]["image/svg+xml"], "narrow": charts.static_svg(spec, charts.NARROW)}
+    pictures = "\n".join(
+        f'<div class="static {name}">{_named(svg, f"{page}-picture-{next(numbers)}-")}</div>'
+        for name, svg in drawn.items()
+    )
+    data = json.dumps(charts.sized(spec, "container"), separators=(",", ":")).replace("<", "\\u003c")
+    return (
+        f'<figure class="chart">\n{pictures}\n'
+        f'<div class="live" role="img" aria-label="{escape(spec["description"])}"></div>\n'
+        f'<script type="application/json">{data}</script>\n</figure>'
+    )
 
 
 def _named(svg: str, prefix: str) -> str:
@@ -105,7 +93,7 @@ def _cleaned(html: str) -> str:
     html = nh3.clean(
         html,
         tags=set(TAGS.split()),
-        clean_content_tags=UNSEEN,
+        clean_content_tags={"style", "script", "template"},
         attributes={"*": ATTRIBUTES, "a": {"href"}, "img": {"src"}},
         attribute_filter=_allowed,
         filter_style_properties=STYLES,
@@ -118,8 +106,9 @@ def _cleaned(html: str) -> str:
 
 
 def _allowed(tag: str, name: str, value: str) -> str | None:
-    """The value of an attribute that may stay."""
-    if (tag, name) == ("a", "href") and NOTEBOOK.fullmatch(value):
-        return value
-    places = {("a", "href"): LINKS, ("img", "src"): ("data:image/",)}
-    return value if value.startswith(places.get((tag, name), ("",))) else None
+    """The value of an attribute that may stay: a link to a file that a page does not have is plain text."""
+    if (tag, name) == ("img", "src"):
+        return value if value.startswith("data:image/") else None
+    if (tag, name) == ("a", "href") and not NOTEBOOK.fullmatch(value):
+        return value if value.startswith(("#", "http://", "https://", "mailto:")) else None
+    return value

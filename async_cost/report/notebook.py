@@ -3,7 +3,10 @@ first sentence stands for the page on the front page.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -33,8 +36,6 @@ class Page:
     heading: Markup
     body: Markup
     answer: Markup | None
-    #: The first of its charts, which stands for it on the front page.
-    picture: Markup | None
     #: The definitions of what it says of numbers, in its order, and what it says.
     findings: list[Finding]
     said: list[Said] = field(default_factory=list)
@@ -61,7 +62,7 @@ class Page:
     @property
     def short_answer(self) -> Markup | None:
         """What it says first: labels and numbers of the first finding; else the first paragraph of the answer."""
-        if first := next((one for one in self.said if not one.absent and not one.is_yardstick), None):
+        if first := first_of(one for one in self.said if not one.absent):
             return markup.inline(finding.short(first))
         found = re.search(r"<p>.*?</p>", self.answer or "", re.DOTALL)
         return Markup(found[0]) if found else self.answer
@@ -73,8 +74,13 @@ def said_in(content: nbformat.NotebookNode) -> list[Said]:
     return [one for output in outputs if (one := said_of(output))]
 
 
+def first_of(said: Iterable[Said]) -> Said | None:
+    """Return the first finding that is not a yardstick."""
+    return next((one for one in said if not one.is_yardstick), None)
+
+
 def said_of(output: nbformat.NotebookNode) -> Said | None:
-    """What an output says of a finding."""
+    """Return what an output says of a finding."""
     record = output.get("metadata", {}).get(finding.SAID)
     return record and msgspec.convert(record, Said)
 
@@ -123,12 +129,15 @@ def page_of(notebook: Path) -> Page:
     answers = [Markup(markup.safe_output(output.data)) for output in answers_of(content)]
     _lift(content)
     _join_code(content)
-    figures = markup.Charts(notebook.stem)
     exporter = HTMLExporter(
         config=Config({"NbConvertBase": {"display_data_priority": OUTPUT_ORDER}}),
         template_name=TEMPLATE.name,
         extra_template_basedirs=[str(TEMPLATE.parent)],
-        filters={"safe_markdown": markup.safe_markdown, "safe_output": markup.safe_output, "chart": figures.chart},
+        filters={
+            "safe_markdown": markup.safe_markdown,
+            "safe_output": markup.safe_output,
+            "chart": partial(markup.chart, notebook.stem, count()),
+        },
     )
     body, _ = exporter.from_notebook_node(content)
     return Page(
@@ -137,7 +146,6 @@ def page_of(notebook: Path) -> Page:
         question=question_of(content),
         body=Markup(body),
         answer=Markup("\n").join(answers) if answers else None,
-        picture=figures.first,
         findings=recorded([notebook]),
         said=said,
         rows=rows,
@@ -157,11 +165,11 @@ def render(content: nbformat.NotebookNode, *, as_markdown: bool = False) -> None
             one = output and said_of(output)
             if one and one.rough:
                 if one.is_yardstick:
-                    outputs.append(new_output("display_data", {"text/html": finding.html(one)}))
+                    outputs.append(_html_output(finding.html(one)))
                 rough += [] if one.absent else [one]
                 continue
             if rough:
-                outputs.append(new_output("display_data", {"text/html": finding.table(rough)}))
+                outputs.append(_html_output(finding.table(rough)))
                 rough = []
             if one and not one.absent:
                 output.data = (
@@ -171,8 +179,12 @@ def render(content: nbformat.NotebookNode, *, as_markdown: bool = False) -> None
                 outputs.append(output)
         if "outputs" in cell:
             cell.outputs = outputs
-    if notes := [new_output("display_data", {"text/html": html}) for html in finding.footnotes(said)]:
+    if notes := [_html_output(html) for html in finding.footnotes(said)]:
         content.cells.append(new_code_cell("", outputs=notes))
+
+
+def _html_output(html: str) -> nbformat.NotebookNode:
+    return new_output("display_data", {"text/html": html})
 
 
 def take_heading(content: nbformat.NotebookNode, notebook: Path) -> Markup:

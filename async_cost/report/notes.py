@@ -9,12 +9,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import nbformat
-import polars as pl
 from markupsafe import Markup
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -22,21 +20,15 @@ from pygments.lexers import RustLexer
 
 from async_cost import words
 from async_cost.report import markup, numbers
-from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR, address
+from async_cost.runs.comparisons import BASE_KEY, KEY, address
 from async_cost.runs.run import Run
-from async_cost.statistics.measured import Measured, both_ways
-from async_cost.statistics.ratios import paired
+from async_cost.statistics.measured import both_ways
 from async_cost.statistics.table import comparisons
-
-#: A drawing of one comparison: pixels, and what is left free at either side.
-WIDTH, FREE = 320, 8
 
 
 @dataclass
 class Notes:
-    """The notes on the comparisons of `run`; `sources` are the notebooks that measure its studies, with what they
-    showed where the run has left executed ones.
-    """
+    """The notes on the comparisons of `run`; `sources` are the notebooks that measure its studies."""
 
     run: Run
     sources: Mapping[str, Path]
@@ -47,22 +39,10 @@ class Notes:
     def rows(self) -> dict[str, dict[str, Any]]:
         """All comparisons with numbers, as declared and turned round, by their addresses."""
         table = both_ways(comparisons(self.run).frame.drop_nulls("ratio"))
-        return {address(row): row for row in table.iter_rows(named=True)}
-
-    @cached_property
-    def processes(self) -> dict[tuple, list[float]]:
-        """The ratio in each process, by study and pair."""
-        found: dict[tuple, list[float]] = {}
-        pairs = pl.DataFrame([{name: row[name] for name in ("study", *PAIR)} for row in self.rows.values()])
-        for (study,), wanted in pairs.unique().partition_by("study", as_dict=True).items():
-            rounds = paired(Measured(self.run, study).trials, wanted.drop("study"), self.run.units(study))
-            medians = rounds.group_by(*PAIR, "episode").agg(pl.col("ratio").median()).sort("episode")
-            parts = medians.partition_by(PAIR, as_dict=True)
-            found |= {(study, *pair): part["ratio"].to_list() for pair, part in parts.items()}
-        return found
+        return {place: row for row in table.iter_rows(named=True) if (place := address(row))}
 
     def of(self, addresses: Iterable[str]) -> list[dict[str, object]]:
-        """The notes on the comparisons with these addresses, as notes.html.j2 shows them."""
+        """Return the notes on the comparisons with these addresses, as notes.html.j2 shows them."""
         return [self._note(where, self.rows[where]) for where in dict.fromkeys(addresses) if where in self.rows]
 
     def _note(self, where: str, row: Mapping[str, Any]) -> dict[str, object]:
@@ -70,11 +50,6 @@ class Notes:
         mine, theirs = (
             words.key(dict(zip(KEY, (row[name] for name in names), strict=True))) for names in (KEY, BASE_KEY)
         )
-        of_processes = self.processes[study, *(row[name] for name in PAIR)]
-        interval = row["low"], row["ratio"], row["high"]
-        least, most = min(row["low"], *of_processes), max(row["high"], *of_processes)
-        scale = (WIDTH - 2 * FREE) / ((most - least) or 1)
-        ends = [words.with_ends(end, row["low"], row["high"], 1)[0] for end in (min(of_processes), max(of_processes))]
         return {
             "address": where,
             "row": row,
@@ -84,11 +59,6 @@ class Notes:
             "change": markup.inline(row["change"] or words.NOTHING),
             "limit": words.exact_percent(row["limit"]),
             "quartiles": words.with_ends(row["ratio"], row["q1"], row["q3"], 1)[1],
-            "width": WIDTH,
-            "dots": [f"{FREE + scale * (value - least):.1f}" for value in of_processes],
-            "ends": [f"{FREE + scale * (value - least):.1f}" for value in interval],
-            "drawn": f"The ratio in each of {words.counted(len(of_processes), 'process')}, "
-            f"from {ends[0]} to {ends[1]}; below, the interval",
             "rows": f"data/{self.run.file(study, 'time').name}",
             "cells": [(name, place) for name in variants if (place := self._cell(study, name))],
             "command": f'make report STUDIES={study} ONLY="{"; ".join(dict.fromkeys(variants))}"',
@@ -108,22 +78,13 @@ class Notes:
         return {study: nbformat.read(source, as_version=4).cells for study, source in self.sources.items()}
 
     def page_of_cells(self, study: str) -> Markup:
-        """All cells of a study, each with its place."""
-        cells = (
-            Markup('<div id="cell-{}">{}</div>').format(number, Markup(_shown(cell)))
-            for number, cell in enumerate(self.cells[study])
-        )
-        return Markup("\n").join(cells)
+        """Return all cells of a study, each with its place."""
+        cells = (f'<div id="cell-{at}">{_shown(cell)}</div>' for at, cell in enumerate(self.cells[study]))
+        return Markup("\n".join(cells))
 
 
 def _shown(cell: nbformat.NotebookNode) -> str:
-    """A cell with its outputs; below the heading of its page."""
+    """A cell, below the heading of its page."""
     if cell.cell_type == "markdown":
         return re.sub(r"(</?h)1\b", r"\g<1>2", markup.safe_markdown(cell.source))
-    shown = highlight(cell.source, RustLexer(), HtmlFormatter())
-    for output in cell.outputs:
-        data = output.get("data", {})
-        text = output.get("text") or data.get("text/plain", "")
-        shown += markup.safe_output(data) if "text/html" in data else f"<pre>{escape(text)}</pre>"
-    # Lines that a cell printed one after the other are one output.
-    return shown.replace("</pre><pre>", "").replace("<pre>", '<pre tabindex="0">')
+    return highlight(cell.source, RustLexer(), HtmlFormatter()).replace("<pre>", '<pre tabindex="0">')

@@ -12,7 +12,7 @@ ADDED = Measure(operation="difference", quantity="time", unit="ns")
 
 
 def span(measure: Measure, least: float, most: float) -> str:
-    """`from 1.68 to 2.38`, `up to 5 ns`."""
+    """Return a region of numbers in Markdown: `from 1.68 to 2.38`, `up to 5 ns`."""
     if least == most:
         return f"at {value(measure, least, least, least)}"
     start, end = (
@@ -30,18 +30,13 @@ def value(
     low: float,
     high: float,
     where: str | None = None,
-    *,
-    baseline: str = "",
-    borders: tuple[float, float] | None = None,
 ) -> str:
-    """A number in the unit of its measure with its interval, in Markdown: `55 ns [54, 56]`, `93`.
-
-    `where` is the address of the comparison that it is of, `baseline` what a ratio is to. There are as many digits as
-    it takes to tell the ends of the interval from `borders`.
+    """Return a number in the unit of its measure with its interval, in Markdown: `55 ns [54, 56]`, `93`. `where` is the
+    address of the comparison that it is of.
     """
     unit, size = "", 1.0
     if measure.in_ratios:
-        unit = words.TIMES + (f"{words.NBSP}{words.code(baseline)}" if baseline else "")
+        unit = words.TIMES
     elif measure.unit in NANOSECONDS:
         ns = NANOSECONDS[measure.unit]
         name, size = words.unit_of(max(abs(end) * ns for end in (number, low, high)))
@@ -49,20 +44,17 @@ def value(
     elif low == high:
         return words.number(number) if abs(number) < 10 and number % 1 else words.whole(number)
     if low == high:
-        shown = words.number(number / size)
-        hidden = any(number != end and words.number(end / size) == shown for end in borders or () if math.isfinite(end))
-        return f"{f'{number / size:.7g}' if hidden else shown}{unit}"
-    ends = [end / size for end in borders or () if math.isfinite(end)]
-    shown, interval = words.with_ends(number / size, low / size, high / size, 1.0 if measure.in_ratios else 0.0, ends)
+        return f"{words.number(number / size)}{unit}"
+    shown, interval = words.with_ends(number / size, low / size, high / size, 1.0 if measure.in_ratios else 0.0)
     return f"{words.linked(shown + unit, where)} {interval}"
 
 
 def numbers(row: Mapping) -> str:
-    """What a row of the table of comparisons says: its ratio, and what a unit of work takes more."""
+    """Return the ratio of a row of the table of comparisons, and what a unit of work takes more."""
     ratio = value(RATIO, row["ratio"], row["low"], row["high"])
     return f"{ratio}; more {words.one(row['unit'] or 'iteration')}: {added(row)}"
 
 
 def added(row: Mapping) -> str:
-    """What a unit of work takes more, of a row of the table of comparisons."""
+    """Return what a unit of work takes more, of a row of the table of comparisons."""
     return value(ADDED, row["added_ns"], row["added_low"], row["added_high"])

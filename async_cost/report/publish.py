@@ -1,8 +1,7 @@
 """Publish a run: the pages of its analyses open from disk, without kernel and network.
 
-`publish` writes index.html, a page per notebook, data/ with the run's own
-files, and summary.json for the list of all runs, reports/runs.html, which it renews; reports/index.html leads to the
-front of the site. `async_cost.workflow.publishing` is the command.
+`publish` writes index.html, a page per notebook, data/ with the run's own files, and summary.json for the list of all
+runs, reports/runs.html, which it renews; reports/index.html leads to the front of the site.
 """
 
 import json
@@ -26,18 +25,17 @@ from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
 from async_cost.runs.run import Run
 
-RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
 TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
 
 
 def reading(run: Run) -> str:
-    """How to read a finding of `run`."""
+    """Return how to read a finding of `run`."""
     marks = "; ".join(f"{mark}: {means}" for mark, means in finding.MEANS.items() if mark in finding.SIGNS)
     return f"{marks}. Brackets: 95 % confidence, {covers(run)}."
 
 
 def signs(run: Run) -> str:
-    """The same in a line, for each page."""
+    """Return the same in a line, for each page."""
     return f"Bold: {short(run.info.machine)}. {finding.FITTED}: range newer than the run. Brackets: 95 %."
 
 
@@ -61,8 +59,8 @@ def publish(
         page.judged, page.doubt = banner(run, page.studies)
     absent = [take_heading(read(notebook), notebook) for notebook in not_measured]
     files = _copy_data(run.path, out_dir / "data")
-    for one in run.sittings[1:]:
-        files += _copy_data(one.path, out_dir / "data", one.path.name)
+    for sitting in run.sittings[1:]:
+        files += _copy_data(sitting.path, out_dir / "data", sitting.path.name)
     return _Report(run.info, pages, out_dir, reports, Notes(run, sources or {}), files, absent).publish()
 
 
@@ -76,7 +74,7 @@ def publish_alone(run_dir: Path, page: Page, out_dir: Path, *, reports: Path | N
 def _copy_data(run_dir: Path, data: Path, sitting: str = "") -> list[dict[str, str]]:
     data = data / sitting
     data.mkdir(parents=True, exist_ok=True)
-    sources = sorted({path for pattern in RUN_FILES for path in run_dir.glob(pattern)})
+    sources = sorted({path for pattern in ("run.json", "*.csv", "*.csv.gz") for path in run_dir.glob(pattern)})
     for source in sources:
         shutil.copyfile(source, data / source.name)
     return [
@@ -98,12 +96,7 @@ class _Report:
     absent: Sequence[Markup] = ()
 
     def publish(self) -> list[Path]:
-        """Write everything: the pages and the list of all runs."""
-        written = self.write()
-        return written if self.reports is None else [*written, self._list_runs(self.reports)]
-
-    def write(self) -> list[Path]:
-        """Write all pages; returns them, the front page first."""
+        """Write the pages and the list of all runs; return their files, the front page first."""
         written = [self._write_front(self.notes)] if self.notes else []
         turns = zip([None, *self.pages], self.pages, [*self.pages[1:], None], strict=False)
         written += [self._write_page(page, before, after) for before, page, after in turns]
@@ -115,51 +108,47 @@ class _Report:
                 body = self._linked(self.notes.sources[study].parent.name, self.notes.page_of_cells(study))
                 values = {"title": title, "summary": title, "here": study, "body": body}
                 self._render("cells.html.j2", f"cells-{study}.html", [], **values)
-        return written
+        return written if self.reports is None else [*written, self._list_runs(self.reports)]
 
     def _write_front(self, notes: Notes) -> Path:
         numbers = latency.beside_committed(notes.run)
-        known = {one.id for page in self.pages for one in page.said if not one.absent}
         return self._render(
             "front.html.j2",
             "index.html",
-            [assets.script("search.js")],
-            lead=markup.inline(latency.lead(committed())),
-            numbers=Markup(latency.html(numbers, "{}.html", known)),
+            [],
+            lead=latency.lead(committed()),
+            machines=list(numbers),
+            blocks=latency.blocks(numbers),
+            known={one.id for page in self.pages for one in page.said if not one.absent},
             advice=Markup(markup.safe_output({"text/markdown": latency.advice(committed())})),
             short={page.study: self._linked(page.study, page.short_answer or "") for page in self.pages},
             absent=self.absent,
             others=[
-                (page, one, markup.inline(finding.head(one)))
-                for page in self.pages
-                for one in page.said
-                if one.mark in finding.OPEN
+                (page, one, finding.head(one)) for page in self.pages for one in page.said if one.mark in finding.OPEN
             ],
             reading=reading(notes.run),
             title=f"Run {self.info.run_id}",
             summary=f"What async Rust costs on {provenance.machine(self.info)}",
             here="index",
-            index=Markup(site.search_index(self.pages)),
             doubt=None,
             studies=(),
         )
 
     def _write_page(self, page: Page, before: Page | None, after: Page | None) -> Path:
-        scripts = [assets.chart_library(), assets.script("page.js")] if page.picture else []
+        scripts = [assets.chart_library(), assets.script("page.js")] if 'class="chart"' in page.body else []
         scripts += [assets.script("tables.js")] if 'class="fold"' in page.body else []
         scripts += [calculator.script(page.calculator)] if page.calculator else []
         notes = self.notes.of(page.rows) if self.notes else []
         scripts += [assets.script("notes.js")] if notes else []
-        signed = any(not one.rough for one in page.said)
-        run = self.notes.run if self.notes and signed else None
+        run = self.notes.run if self.notes and any(not one.rough for one in page.said) else None
         return self._render(
             "page.html.j2",
             page.href,
             scripts,
             title=page.heading,
             answer=page.answer and self._linked(page.study, page.answer),
-            reading=run and markup.inline(f"{signs(run)} {next_build(run, page.study)}".strip()),
-            doubt=markup.inline(page.doubt) if page.doubt else None,
+            reading=run and f"{signs(run)} {next_build(run, page.study)}".strip(),
+            doubt=page.doubt,
             studies=page.studies,
             notes=notes,
             summary=Markup(markup.plain(page.answer or page.heading)),
@@ -170,16 +159,16 @@ class _Report:
         )
 
     def _linked(self, at: str, body: str) -> Markup:
-        """HTML of the room `at`: links to notebooks lead to their pages or cells, or are text."""
+        """HTML of the study `at`: links to notebooks lead to their pages or cells, or are text."""
         known = {other.study for other in self.pages}
         sources = self.notes.sources if self.notes else {}
         cells = {(source.parent.name, source.stem): study for study, source in sources.items()}
 
         def link(found: re.Match[str]) -> str:
-            room, name = found["room"] or at, found["name"]
-            if name == "analysis" and room in known:
-                return f'<a href="{room}.html{found["place"] or ""}">{found["text"]}</a>'
-            if self.notes and (study := cells.get((room, name))):
+            folder, name = found["room"] or at, found["name"]
+            if name == "analysis" and folder in known:
+                return f'<a href="{folder}.html{found["place"] or ""}">{found["text"]}</a>'
+            if self.notes and (study := cells.get((folder, name))):
                 self.notes.linked.add(study)
                 return f'<a href="cells-{study}.html">{found["text"]}</a>'
             return found["text"]

@@ -1,10 +1,9 @@
-"""A run as an analysis notebook reads it: polars frames, and findings that are judged as they are said.
-
-`run = async_cost.open()` once at the top. What is drawn and joined afterwards is polars and altair; the columns of the
-frames are described in data/README.md.
+"""A run as an analysis notebook reads it: polars frames (data/README.md has their columns), and findings that are
+judged as they are said.
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -37,12 +36,13 @@ from async_cost.runs.judged import seen_by
 from async_cost.runs.run import Run
 from async_cost.statistics import disturbance
 from async_cost.statistics.measured import both_ways
+from async_cost.statistics.statement import Outcome
 from async_cost.statistics.table import comparisons
 from async_cost.statistics.trials import trial_values
 
 
 class Reading:
-    """The frames of one run. A study that the run lacks has no rows in any of them."""
+    """The frames of one run; a study that it lacks has no rows in them."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -79,7 +79,8 @@ class Reading:
         """Exact counts: study, KEY, counter, value, units (of work that it is of; 1 where none is
         counted, null where that is unknown), each (value / units).
         """
-        parts = [self.run.counts(one).join(self.run.counted_units(one), on=KEY, how="left") for one in self.studies]
+        run = self.run
+        parts = [run.counts(study).join(run.counted_units(study), on=KEY, how="left") for study in self.studies]
         counted = pl.concat(parts).select("study", *KEY, "counter", "value", "units")
         return counted.with_columns(each=pl.col("value") / pl.col("units"))
 
@@ -124,11 +125,10 @@ class Reading:
     def score(self) -> None:
         """Say what may be quoted of each document, how many claims hold, and whether the run is a test of them."""
         claims = self._real_claims()
-        each = claims.partition_by("document", maintain_order=True)
-        lead = advice(claims, numbers=False)
-        say(f"**Together: {lead}.** Each by itself:")
-        say(words.bullets([f"{cited(one)}: {advice(one)}" for one in each]))
-        score = replication.score(replication.tally(replication.outcomes(self.run)))
+        say(f"**Together: {advice(claims, numbers=False)}.** Each by itself:")
+        documents = claims.partition_by("document", maintain_order=True)
+        say(words.bullets([f"{cited(rows)}: {advice(rows)}" for rows in documents]))
+        score = replication.score(Counter(map(Outcome, self.counted_claims["outcome"])))
         say(f"In all, {score}. {replication.validity_sentence(self.run)}")
 
     def quotable(self, study: str, document: str) -> None:
@@ -149,8 +149,8 @@ class Reading:
 
     def versions(self, *crates: str) -> None:
         """Say which versions of these crates the run measured."""
-        found = {name: self.run.info.crates.get(name, "unknown") for name in crates}
-        named = (f"{name} {one if isinstance(one, str) else ' / '.join(one)}" for name, one in found.items())
+        measured = {name: self.run.info.crates.get(name, "unknown") for name in crates}
+        named = (f"{name} {each if isinstance(each, str) else ' / '.join(each)}" for name, each in measured.items())
         say(f"Versions: {words.escape(words.listing(named))}.")
 
     @property
@@ -179,31 +179,29 @@ class Reading:
         return self.run.time(study)
 
     def pick(self, *some: Pair | Pairs) -> pl.DataFrame:
-        """The comparisons of these pairs, in their order, with `name`, what the variant is called; those that the run
-        lacks are left out.
+        """Return the comparisons of these pairs, in their order, with `name`, what the variant is called; without those
+        that the run lacks.
         """
-        chosen = [one for each in some for one in ([each] if isinstance(each, Pair) else each)]
-        rows = dict.fromkeys((one.study, *one.key, *one.baseline) for one in chosen)
-        order = pl.DataFrame(list(rows), schema=dict.fromkeys(("study", *PAIR), pl.String), orient="row")
-        found = order.join(self.comparisons, on=["study", *PAIR], maintain_order="left").select(
-            self.comparisons.columns
-        )
-        called = [names.name(*row) for row in found.select("study", "variant").iter_rows()]
-        return found.with_columns(name=pl.Series(called, dtype=pl.String))
+        chosen = (pair for each in some for pair in ([each] if isinstance(each, Pair) else each))
+        wanted = dict.fromkeys((pair.study, *pair.key, *pair.baseline) for pair in chosen)
+        order = pl.DataFrame(list(wanted), schema=dict.fromkeys(("study", *PAIR), pl.String), orient="row")
+        rows = order.join(self.comparisons, on=["study", *PAIR], maintain_order="left")
+        called = [names.name(*row) for row in rows.select("study", "variant").iter_rows()]
+        return rows.select(self.comparisons.columns).with_columns(name=pl.Series(called, dtype=pl.String))
 
     def picked(self, column: str, groups: Mapping[str, Iterable[Pair | Pairs]]) -> pl.DataFrame:
         """The comparisons of each group, with its name in `column`."""
         return pl.concat(self.pick(*some).with_columns(pl.lit(name).alias(column)) for name, some in groups.items())
 
     def values(self, *some: Quantity) -> pl.DataFrame:
-        """What these quantities are here, a row for each measured case: KEY, value, low, high, in its unit, and name,
-        what the variant is called.
+        """Return a row for each measured case of these quantities: KEY, value, low, high (in its unit), and name, what
+        the variant is called.
         """
         rows = [
-            (*case[0][0].key, found.value, found.low, found.high, names.name(case[0][0].study, case[0][0].variant))
-            for one in some
-            for case, found in zip(one.cases, self._judge.effects(one), strict=True)
-            if found.value is not None
+            (*side.key, effect.value, effect.low, effect.high, names.name(side.study, side.variant))
+            for quantity in some
+            for ((side, *_), *_), effect in zip(quantity.cases, self._judge.effects(quantity), strict=True)
+            if effect.value is not None
         ]
         return pl.DataFrame(rows, schema=(*KEY, "value", "low", "high", "name"), orient="row")
 
@@ -225,8 +223,8 @@ class Reading:
         {free}; with calls: {calls}`). `note` is how they were measured, `so` what follows if they are as expected, in
         Markdown; `processors` is how many the sentence is about.
         """
-        given = {"note": note, "so": so, "processors": processors}
-        one = finding.finding(Path.cwd().name, id, sentence, label, slots, **given)
+        page = Path.cwd().name
+        one = finding.finding(page, id, sentence, label, slots, note=note, so=so, processors=processors)
         return _show(one, shown.said(replace(self._judge(one), tested=self._tests(one)), self.run))
 
     def yardstick(self, label: str, **slot: Quantity) -> None:
@@ -237,18 +235,19 @@ class Reading:
         _show(one, shown.yardstick(self._judge(one), self.run))
 
     def on_top(self, rows: Mapping[str, Pair]) -> pl.DataFrame:
-        """What pairs add on top of their baselines, for `bars`, those that the run holds: row, base and added (ns a
-        unit of work), strong and plain (both as text).
+        """Return what pairs add on top of their baselines, for `bars`, of those that the run holds: row, base and added
+        (ns a unit of work), strong and plain (both as text).
         """
-        made = []
-        for name, one in rows.items():
-            added, base, ratio = (self._judge.effects(of)[0].value for of in (one.added, one.turned.time(), one.ratio))
+        bars = []
+        for name, pair in rows.items():
+            quantities = pair.added, pair.turned.time(), pair.ratio
+            added, base, ratio = (self._judge.effects(quantity)[0].value for quantity in quantities)
             if added is not None and base is not None and ratio is not None:
                 more = f"{words.figure(100 * (ratio - 1))}{words.PERCENT} more"
                 compared = f"{words.figure(ratio)} times as long" if ratio > 2 else more
                 strong = words.signed(words.short_time(added))
-                made.append((name, base, added, strong, f"on {words.short_time(base)}: {compared}"))
-        return pl.DataFrame(made, ["row", "base", "added", "strong", "plain"], orient="row")
+                bars.append((name, base, added, strong, f"on {words.short_time(base)}: {compared}"))
+        return pl.DataFrame(bars, ["row", "base", "added", "strong", "plain"], orient="row")
 
     def why(self, *said: shown.Said) -> None:
         """Say whether findings that follow from a cause are as expected, on this machine and on the committed ones."""
@@ -258,22 +257,19 @@ class Reading:
         others = list(dict.fromkeys(name for one in said for name in one.elsewhere))
         own = short(self.run.info.machine)
         marks = {f"{own} here" if own in others else own: here}
-        for name in others:
-            marks[name] = {one.elsewhere.get(name, "?") for one in said}
+        marks |= {name: {one.elsewhere.get(name, "?") for one in said} for name in others}
         # What was written after a machine was seen agrees with it, and is not confirmed by it.
-        words_of = {"confirmed": {"✓"}, "consistent": {"✓", shown.FITTED}, "refuted": {"≠"}}
-        found: dict[str, list[str]] = {"refuted": [], "confirmed": [], "consistent": [], "open": []}
+        verdicts = {"refuted": {"≠"}, "confirmed": {"✓"}, "consistent": {"✓", shown.FITTED}}
+        machines: dict[str, list[str]] = {verdict: [] for verdict in (*verdicts, "open")}
         for name, some in marks.items():
-            word = next((word for word, allowed in words_of.items() if some <= allowed), "open")
-            found[word].append(name)
-        parts = [f"{word} on the {words.listing(names)}" for word, names in found.items() if names]
+            machines[next((verdict for verdict, allowed in verdicts.items() if some <= allowed), "open")].append(name)
+        parts = [f"{verdict} on the {words.listing(names)}" for verdict, names in machines.items() if names]
         say(f"**Cause {', '.join(parts)}.**")
 
     def _tests(self, one: Finding) -> bool:
         """Whether what a finding expects is as it was before the run began."""
-        tested, judged = seen_by(self.run, "findings"), {(one.id, slot.name) for slot in one.judged}
-        hashes = hashes_of([one])
-        return all(hashes[place] in tested for place in judged)
+        tested, hashes = seen_by(self.run, "findings"), hashes_of([one])
+        return all(hashes[one.id, slot.name] in tested for slot in one.judged)
 
 
 def _show(one: Finding, said: shown.Said) -> shown.Said:

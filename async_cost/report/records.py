@@ -1,8 +1,6 @@
-"""What the records of a run say: what disturbed it, what was found out since, and how far it may be relied on, in
-Markdown. Words from the run are escaped.
-"""
+"""What the records of a run say of disturbances, errata and how far it may be relied on, in Markdown."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from itertools import chain
 
 from async_cost import words
@@ -25,66 +23,63 @@ NAMED = 3
 
 
 def errata(run: Run, study: str) -> list[str]:
-    """What was found out about the run after it was measured (data/errata.csv), as sentences."""
+    """Return what was found out about a study of a run after it was measured (data/errata.csv), as sentences."""
     return known.errata(run.info.run_id, study)["statement"].unique(maintain_order=True).to_list()
 
 
 def remarks(run: Run, study: str) -> list[str]:
-    """What the records say of disturbances, failures and gaps, sitting by sitting, and what was found out since."""
-    details, machine = run.study(study), run.info.machine
-    sittings = [one for one in run.sittings if study in one.info.studies]
-    found = errata(run, study)
+    """Return what the records of a study say of disturbances, failures and gaps, sitting by sitting, and its errata."""
+    details, virtual = run.study(study), run.info.machine.virtualisation
+    sittings = [sitting for sitting in run.sittings if study in sitting.info.studies]
+    said = errata(run, study)
     if len(details.episodes) < LEAST_EPISODES:
         number = words.counted(len(details.episodes), "process")
-        found.append(
-            f"It was measured by {number}, so its intervals do not cover what differs from process to process."
-        )
-    for place, one in enumerate(sittings, 1):
-        in_sitting = f"Sitting {place}: " if len(sittings) > 1 else ""
-        found += [f"{in_sitting}{said}" for said in _conditions(one, study)]
-    first, *further = (one.counts(study) for one in sittings)
+        said.append(f"It was measured by {number}, so its intervals do not cover what differs from process to process.")
+    for place, sitting in enumerate(sittings, 1):
+        where = f"Sitting {place}: " if len(sittings) > 1 else ""
+        said += [f"{where}{condition}" for condition in _conditions(sitting, study)]
+    first, *further = (sitting.counts(study) for sitting in sittings)
     # A further sitting counts only what proves that work is equal.
-    if any(one.join(first, on=first.columns, how="anti").height for one in further):
-        found.append("Exact counts differ between sittings; those of the first are shown.")
-    if machine.virtualisation not in (None, "none"):
-        found.append(f"The machine is virtual ({words.escape(machine.virtualisation)}).")
+    if any(counts.join(first, on=first.columns, how="anti").height for counts in further):
+        said.append("Exact counts differ between sittings; those of the first are shown.")
+    if virtual not in (None, "none"):
+        said.append(f"The machine is virtual ({words.escape(virtual)}).")
     for counter, variants in run.not_counted(study).items():
-        found.append(f"The {words.code(counter)} of {words.counted(variants, 'variant')} could not be counted.")
+        said.append(f"The {words.code(counter)} of {words.counted(variants, 'variant')} could not be counted.")
     for entry in details.failed:
         name = words.key({"bench": entry.bench, "variant": entry.variant, "parameter": entry.parameter})
-        found.append(f"{name} failed and is missing or incomplete: {words.escape(entry.error)}.")
-    return found
+        said.append(f"{name} failed and is missing or incomplete: {words.escape(entry.error)}.")
+    return said
 
 
-def _conditions(run: Run, study: str) -> list[str]:
+def _conditions(run: Run, study: str) -> Iterator[str]:
     """What disturbed one sitting, and whether it is known what it measured, as sentences."""
-    details, machine, found = run.study(study), run.info.machine, []
+    details, cores, git = run.study(study), run.info.machine.logical_cores, run.info.git
     if (share := steal_share(run, study)) is not None and share >= STEAL_SHARE:
         stolen = f"{words.number(100 * share)}{words.PERCENT}"
-        found.append(f"Other guests of the host took {stolen} of the processor time (steal).")
-    if details.load_before and machine.logical_cores and details.load_before[0] / machine.logical_cores > QUIET_LOAD:
-        found.append(f"The machine was not idle before the run: load {words.number(details.load_before[0])}.")
+        yield f"Other guests of the host took {stolen} of the processor time (steal)."
+    if details.load_before and cores and details.load_before[0] / cores > QUIET_LOAD:
+        yield f"The machine was not idle before the run: load {words.number(details.load_before[0])}."
     if details.resumed:
         times = "once" if details.resumed == 1 else words.counted(details.resumed, "time")
-        found.append(f"The measurement was interrupted and resumed {times}.")
-    if run.info.git is None or run.info.git.clean is None:
-        found.append("It is not known which revision was measured.")
-    elif not run.info.git.clean:
-        found.append("The measured code had uncommitted changes.")
-    return found
+        yield f"The measurement was interrupted and resumed {times}."
+    if git is None or git.clean is None:
+        yield "It is not known which revision was measured."
+    elif not git.clean:
+        yield "The measured code had uncommitted changes."
 
 
 def ended_early(run: Run) -> str:
-    """That a series has fewer sittings than announced, and why, as a sentence; else nothing."""
-    found = announced(run)
-    if found is None or not found.why:
+    """Return why a series has fewer sittings than announced, as a sentence; else nothing."""
+    plan = announced(run)
+    if plan is None or not plan.why:
         return ""
-    planned, measured = words.numeral(found.sittings).capitalize(), words.numeral(found.ended_with)
-    return f"{planned} sittings were announced and {measured} measured: {words.escape(found.why)}."
+    planned, measured = words.numeral(plan.sittings).capitalize(), words.numeral(plan.ended_with)
+    return f"{planned} sittings were announced and {measured} measured: {words.escape(plan.why)}."
 
 
 def findings_tested(run: Run) -> str:
-    """Whether the findings and their limits stood as they are before `run` was measured, as a sentence."""
+    """Return whether the findings and their limits stood as they are before `run` was measured, as a sentence."""
     hashes = findings_of_today()
     tested = sum(hash in seen_by(run, "findings") for hash in hashes.values())
     if not tested:
@@ -98,11 +93,12 @@ def findings_tested(run: Run) -> str:
 
 
 def covers(run: Run) -> str:
-    """What the intervals of a run are for."""
-    if any(len(one.episodes) < LEAST_EPISODES for one in run.info.studies.values()):
+    """Return what the intervals of a run are for."""
+    studies = run.info.studies
+    if any(len(study.episodes) < LEAST_EPISODES for study in studies.values()):
         return "for the very processes of this run: they cover neither another build nor another hour"
-    hours = all(covers_hours(run, study) for study in run.info.studies)
-    drawn = all(episode.layout is not None for one in run.info.studies.values() for episode in one.episodes)
+    hours = all(covers_hours(run, study) for study in studies)
+    drawn = all(episode.layout is not None for study in studies.values() for episode in study.episodes)
     if drawn and hours:
         return "for the average link order and hour on this machine: a single build may lie further off"
     if drawn:
@@ -113,20 +109,21 @@ def covers(run: Run) -> str:
 
 
 def next_build(run: Run, study: str) -> str:
-    """What a single build will show of the first headline of a study, in Markdown; nothing where that is unknown."""
+    """Return what a single build will show of the first headline of a study; nothing where that is unknown."""
     for of, variant, other, parameter in HEADLINES if study in run.info.studies and covers_hours(run, study) else ():
-        named = {"variant": variant, "baseline_variant": other, "parameter": parameter}
-        rows = comparisons(run).of(study).filter(**named).drop_nulls("next_low")
+        pair = {"variant": variant, "baseline_variant": other, "parameter": parameter}
+        rows = comparisons(run).of(study).filter(**pair).drop_nulls("next_low")
         if of == study and rows.height:
-            ends = words.with_ends(rows["ratio"][0], rows["next_low"][0], rows["next_high"][0], 1.0)[1]
+            ratio, low, high = rows.select("ratio", "next_low", "next_high").row(0)
+            ends = words.with_ends(ratio, low, high, 1.0)[1]
             sides = f"{names.name(study, variant)} over {names.name(study, other)}"
             return f"One build, built and measured anew, 95 %: {ends} times, of {sides}."
     return ""
 
 
 def banner(run: Run, studies: Collection[str]) -> tuple[bool, str]:
-    """How far `run` may be relied on for `studies`, without those that it lacks, and without its profile: whether
-    anything that they hold is judged; what is not and why, and what was found out about the run since.
+    """Return whether anything is judged of those of `studies` that the run holds; and what is not and why, with the
+    errata of the run.
     """
     tables = [Measured(run, study) for study in studies if study in run.info.studies]
     judged = any(measured.declared["doubt"].is_null().any() for measured in tables) or not tables
@@ -136,7 +133,7 @@ def banner(run: Run, studies: Collection[str]) -> tuple[bool, str]:
 
 
 def refused_groups(measured: Measured) -> str:
-    """Which groups of a study are refused and why; nothing where none is."""
+    """Return which groups of a study are refused and why; nothing where none is."""
     refused, groups = measured.refused, measured.declared["group"].n_unique()
     if not refused:
         return ""

@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-import nbformat
 from nbconvert import MarkdownExporter
 from nbformat.v4 import new_output
 
 from async_cost import words
 from async_cost.report import charts, finding, markup
-from async_cost.report.notebook import question_of, read, render, said_in, said_of
+from async_cost.report.notebook import first_of, question_of, read, render, said_in, said_of
 
 #: A link to the note on a comparison, which pages here do not have.
 LINK = re.compile(rf'<a href="#{words.NOTE}\w+">(.*?)</a>', re.DOTALL)
@@ -49,26 +48,21 @@ def pages(notebooks: Sequence[Path], origin: str, reading: str, signs: str = "",
 
 
 def questions(notebooks: Sequence[Path], folder: str, *, brief: bool = False) -> Iterator[str]:
-    """What people ask, an entry of a list each, with the first numbers of the page that answers it, or the very first
-    of them; of a page without findings the question alone.
+    """Yield what people ask, an entry of a list each, with the first numbers of the page that answers it, or the very
+    first of them; of a page without findings the question alone.
     """
     for notebook in notebooks:
         content = read(notebook)
-        yield f"- [{question_of(content)}]({folder}{notebook.stem}.md) {_short(content, brief)}".rstrip()
-
-
-def _short(content: nbformat.NotebookNode, brief: bool) -> str:
-    """The numbers of its first finding with what they are."""
-    first = next((one for one in said_in(content) if not one.is_yardstick), None)
-    text = finding.short(first) if first else ""
-    return text.partition("; ")[0] if brief else text
+        first = first_of(said_in(content))
+        text = finding.short(first) if first else ""
+        numbers = text.partition("; ")[0] if brief else text
+        yield f"- [{question_of(content)}]({folder}{notebook.stem}.md) {numbers}".rstrip()
 
 
 def headed(notebook: Path, executed: Path) -> str:
-    """An analysis, below its question what its first finding says of the run that it was executed with."""
+    """Return an analysis, below its question what its first finding says of the run that it was executed with."""
     content = json.loads(notebook.read_text(encoding="utf-8"))
-    first = next((one for one in said_in(read(executed)) if not one.is_yardstick), None)
-    if first:
+    if first := first_of(said_in(read(executed))):
         cell = content["cells"][1]
         text = re.sub(r"^.*? So says the", lambda _: f"{finding.head(first)} So says the", "".join(cell["source"]))
         cell["source"] = text.splitlines(keepends=True)
@@ -83,44 +77,44 @@ def picture(light: str, dark: str, alt: str) -> str:
 
 def _page(notebook: Path, signs: str) -> dict[str, str]:
     """The page of an executed notebook, and the pictures that it links to, by file name."""
-    content, room, pictures = read(notebook), notebook.stem, dict[str, str]()
+    content, study, pictures = read(notebook), notebook.stem, dict[str, str]()
     render(content, as_markdown=True)
     answer = next((cell for cell in content.cells if "answer" in cell.metadata.get("tags", [])), None)
     if answer and any(map(said_of, answer.outputs)):
         answer.outputs.append(new_output("display_data", {"text/markdown": f"*{signs} [All signs](README.md).*"}))
     for cell in content.cells:
         if cell.cell_type == "markdown":  # neighbours are pages of the sample too
-            cell.source = _linked(cell.source, room)
+            cell.source = _linked(cell.source, study)
         for output in cell.get("outputs", []):
             if output.output_type in ("display_data", "execute_result"):
                 one = said_of(output)
                 anchor = f'<a id="finding-{one.id}"></a>' if one and not one.is_yardstick else ""
-                output.data = {"text/markdown": anchor + _markdown(output.data, room, pictures)}
+                output.data = {"text/markdown": anchor + _markdown(output.data, study, pictures)}
     body, _ = MarkdownExporter(exclude_input=True).from_notebook_node(content)
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", body)).strip()
-    source = f"[The notebook](../../notebooks/{room}/analysis.ipynb) · [All pages, and what the signs mean](README.md)"
-    return {f"{room}.md": f"{text}\n\n{source}\n"} | pictures
+    source = f"[The notebook](../../notebooks/{study}/analysis.ipynb) · [All pages, and what the signs mean](README.md)"
+    return {f"{study}.md": f"{text}\n\n{source}\n"} | pictures
 
 
-def _markdown(data: Mapping[str, str], room: str, pictures: dict[str, str]) -> str:
+def _markdown(data: Mapping[str, str], study: str, pictures: dict[str, str]) -> str:
     """What a cell showed, as Markdown that needs no page around it; its picture goes to `pictures`."""
     if charts.VEGALITE_MIME in data:
-        name, svg = f"{room}-{len(pictures) // 2 + 1}", data["image/svg+xml"]
+        name, svg = f"{study}-{len(pictures) // 2 + 1}", data["image/svg+xml"]
         pictures |= {f"{name}.svg": f"{svg}\n", f"{name}-dark.svg": f"{charts.dark(svg)}\n"}
         return picture(f"{name}.svg", f"{name}-dark.svg", data["text/plain"])
     if "text/markdown" in data:
         # Tags mean nothing in what a cell computed, here as on a page.
-        return _linked(re.sub(r"(?<!\\)<", "&lt;", words.unlinked(data["text/markdown"])), room)
+        return _linked(re.sub(r"(?<!\\)<", "&lt;", words.unlinked(data["text/markdown"])), study)
     if "text/html" in data:
         html = LINK.sub(r"\1", markup.safe_output(data))
         return OF_PAGE.sub("", html).replace("<tr", "\n<tr")
     return f"```\n{data.get('text/plain', '')}\n```"
 
 
-def _linked(text: str, room: str) -> str:
+def _linked(text: str, study: str) -> str:
     """Markdown whose links lead to pages here, else into the repository; headings are called as a forge calls them."""
     text = re.sub(r"\]\(\.\./([\w-]+)/analysis\.ipynb(#[\w-]+)?\)", r"](\1.md\2)", text)
     text = re.sub(r"\]\(\.\./(?!\.\.)([^)]+)\)", r"](../../notebooks/\1)", text)
-    text = re.sub(r"\]\((?![a-z]+:|\.\./|#|[\w-]+\.md[)#])([^)]+)\)", rf"](../../notebooks/{room}/\1)", text)
+    text = re.sub(r"\]\((?![a-z]+:|\.\./|#|[\w-]+\.md[)#])([^)]+)\)", rf"](../../notebooks/{study}/\1)", text)
     place = re.compile(r"[^\w-]")
     return re.sub(r"\]\(#([^)]+)\)", lambda found: f"](#{place.sub('', found[1]).lower()})", text)

@@ -1,7 +1,4 @@
-"""Tables of a page: a frame whose columns are text or numbers, as a reader shall see them, folded under its title.
-
-On a page a table with a title can be sorted by each column and filtered by words (tables.js).
-"""
+"""Tables of a page: with a title, they are folded, and can be sorted and filtered (tables.js)."""
 
 from collections.abc import Iterable
 from html import escape
@@ -21,22 +18,21 @@ ROWS = "rows"
 
 
 class Table(HTML):
-    """HTML whose output also holds the addresses of the comparisons that it shows."""
+    """HTML whose output has metadata."""
 
-    def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, str], dict[str, list[str]]]:
+    def _repr_mimebundle_(self, **_options: Any) -> tuple[dict[str, str], Any]:
         return {"text/html": self.data, "text/plain": "a table"}, self.metadata
 
 
 def table(frame: pl.DataFrame, title: str | None = None, rows: Iterable[str] = ()) -> Table | None:
-    """The frame as a table in which nothing known is a dash, folded if it has a title; None for one without rows.
+    """Return the frame as a table in which what is not known is a dash, folded if it has a title; None without rows.
     `rows` are the addresses of the comparisons that its numbers link to.
     """
     if frame.is_empty():
         return None
     texts = frame.select(pl.selectors.string())
     links = [cells.name for cells in texts if cells.str.contains(f"](#{words.NOTE}", literal=True).any()]
-    shown = GT(frame).fmt_markdown(links).sub_missing(missing_text=words.NOTHING)
-    html = shown.as_raw_html()
+    html = GT(frame).fmt_markdown(links).sub_missing(missing_text=words.NOTHING).as_raw_html()
     if title is not None:
         head = f"{escape(title)} ({words.counted(frame.height, 'row')})"
         html = f'<details class="fold"><summary>{head}</summary>{html}</details>'
@@ -44,27 +40,28 @@ def table(frame: pl.DataFrame, title: str | None = None, rows: Iterable[str] = (
 
 
 def comparison_table(frame: pl.DataFrame, title: str) -> Table | None:
-    """Rows of `Reading.comparisons` with all that is known of each, and why there is no verdict where there is none."""
-
+    """Return rows of `Reading.comparisons` with what is known of each, and why there is no verdict where there is
+    none.
+    """
     several = frame["study"].n_unique() > 1
 
     def shown(row: dict) -> dict:
-        where = address(row)
         other = row["baseline_parameter"] != row["parameter"]
         return {
             "study": row["study"] if several else None,
             "variant": row["variant"] + (f" ({row['bench']})" if not row["bench"].startswith(row["variant"]) else ""),
             "compared with": row["baseline_variant"] + (f" ({row['baseline_parameter']})" if other else ""),
             "parameter": row["parameter"],
-            "ratio [95 %]": numbers.value(numbers.RATIO, row["ratio"], row["low"], row["high"], where),
+            "ratio [95 %]": numbers.value(numbers.RATIO, row["ratio"], row["low"], row["high"], address(row)),
             f"more {words.one(row['unit'] or 'iteration')}": numbers.added(row),
             "published": None if row["published"] is None else words.number(row["published"]),
             "verdict": _word(row),
         }
 
-    rows = pl.DataFrame([shown(row) for row in frame.iter_rows(named=True)], infer_schema_length=None)
-    shown_rows = filter(None, map(address, frame.iter_rows(named=True)))
-    return table(rows.select(column.name for column in rows if column.null_count() < rows.height), title, shown_rows)
+    given = frame.rows(named=True)
+    rows = pl.DataFrame(map(shown, given), infer_schema_length=None)
+    known = [column.name for column in rows if column.null_count() < rows.height]
+    return table(rows.select(known), title, filter(None, map(address, given)))
 
 
 def _word(row: dict) -> str | None:
@@ -75,5 +72,5 @@ def _word(row: dict) -> str | None:
 
 
 def time_text(column: str) -> pl.Expr:
-    """Nanoseconds of a column in the most readable unit, as text."""
+    """Return the nanoseconds of a column in the most readable unit, as text."""
     return pl.col(column).map_elements(words.time, pl.String)

@@ -30,7 +30,7 @@ RECORDED = dict.fromkeys((*PAIR, "group", "change", "unit"), pl.String)
 SCHEMA = RECORDED | {"limit": pl.Float64, "control": pl.Boolean}
 DATA = repository_root() / "data"
 
-#: Findings with a name, because people base decisions on them: by study, variant, what it is compared with, parameter.
+#: Findings with a name, because decisions rest on them: by study, variant, what it is compared with, parameter.
 HEADLINES = {
     ("ladder", "frontier", "manual (best)", "live=3"): "leanest async / best loop",
     ("zero-cost", "nonbox", "manual", "syscalls=off"): "async / published loop",
@@ -47,7 +47,7 @@ ADDRESSED = ("study", *PAIR, "ratio", "low", "high")
 
 
 def address(row: Mapping[str, object]) -> str | None:
-    """Names a comparison with its numbers, for links to where they come from; None for a row that is no comparison with
+    """Name a comparison with its numbers, for links to where they come from; None for a row that is no comparison with
     numbers.
 
     Rows of another run, or numbers that were made of several comparisons, have another address.
@@ -60,7 +60,7 @@ def address(row: Mapping[str, object]) -> str | None:
 
 @lru_cache(maxsize=1)
 def of_today() -> pl.DataFrame:
-    """data/comparisons.csv."""
+    """Read data/comparisons.csv."""
     return read_table(DATA / "comparisons.csv", ComparisonRows)
 
 

@@ -8,14 +8,14 @@ COLUMNS = ("run", "study", "bench", "variant", "parameter", "statement")
 
 
 def errata(run: str, study: str) -> pl.DataFrame:
-    """The rows of this run and study, with the columns `COLUMNS`."""
+    """Read the rows of this run and study, with the columns `COLUMNS`."""
     known = pl.read_csv(repository_root() / "data" / "errata.csv", schema=dict.fromkeys(COLUMNS, pl.String))
     return known.filter(run=run, study=study)
 
 
 def without_changed(ratios: pl.DataFrame) -> pl.DataFrame:
-    """Comparisons of many runs (run, study, bench, variant, other, parameter) without those of a key that names another
-    program today: of a row with a bench, variants (with semicolons between them) or a parameter.
+    """Return comparisons of many runs (run, study, bench, variant, other, parameter) without those of a key that names
+    another program today: of a row with a bench, variants (with semicolons between them) or a parameter.
     """
     for run, study in ratios.select("run", "study").unique().iter_rows():
         for row in errata(run, study).iter_rows(named=True):

@@ -1,4 +1,4 @@
-"""What experiments on the measuring have found (`experiments/`), for the pages that quote it."""
+"""Results of experiments on the measuring (`experiments/`), for the pages that quote it."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from async_cost.runs.schemas import TrialRows
 
 #: Where results are, below the root of the repository.
 FOLDER = Path("data/experiments")
-#: Of the results.
+#: Version of the format of results.
 SCHEMA_VERSION = 2
 COLUMNS = {name: column.dtype for name, column in TrialRows.columns().items() if name != "line"}
 
@@ -34,7 +34,7 @@ class Results(NamedTuple):
 
 
 def newest(machine: str, environ: Mapping[str, str] = os.environ, root: Path | None = None) -> Results:
-    """The newest results from this machine; else the newest from any machine; else empty ones.
+    """Return the newest results from this machine; else the newest from any machine; else empty ones.
 
     ASYNC_COST_EXPERIMENTS names the folders to choose from, or says `none`. Raises `DataError` for damaged ones.
     """
@@ -48,14 +48,14 @@ def newest(machine: str, environ: Mapping[str, str] = os.environ, root: Path | N
 
 
 def committed() -> str:
-    """The folders of results that git knows, as ASYNC_COST_EXPERIMENTS names them."""
+    """Return the folders of results that git knows, as ASYNC_COST_EXPERIMENTS names them."""
     command = ["git", "ls-files", f"{FOLDER}/*/*/experiments.json"]
     listed = subprocess.run(command, cwd=repository_root(), check=True, capture_output=True, text=True).stdout.split()
     return os.pathsep.join(str((repository_root() / name).parent) for name in listed) or "none"
 
 
 def load(folder: Path) -> Results:
-    """The results in `folder`. Raises `DataError` if a file is damaged, or of an unknown version."""
+    """Read the results in `folder`. Raises `DataError` if a file is damaged, or of an unknown version."""
     record = read_json(folder / "experiments.json")
     if record.get("schema_version") != SCHEMA_VERSION:
         problem = f"not of schema version {SCHEMA_VERSION}"

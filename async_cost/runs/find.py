@@ -9,7 +9,7 @@ from typing import NamedTuple
 from async_cost.errors import DataError
 from async_cost.paths import repository_root, runs_root
 from async_cost.runs.run import Run
-from async_cost.runs.series import disturbed, open_run
+from async_cost.runs.series import open_run
 
 #: A machine, a profile, how many sittings its next series will have, and when that was decided; and how many it had
 #: when something else than their results ended it, and what.
@@ -28,14 +28,14 @@ class Announced(NamedTuple):
 
 
 def announced(run: Run) -> Announced | None:
-    """How many sittings this series was to have: by the line of data/runs/ANNOUNCED about its machine and profile of
-    which it is the first series since. None where nothing was announced, for a run of some studies or variants, and for
-    one that lies elsewhere.
+    """Return how many sittings this series was to have: by the line of data/runs/ANNOUNCED about its machine and
+    profile of which it is the first series since. None where nothing was announced, for a run of some studies or
+    variants, and for one that lies elsewhere.
     """
-    file, found = runs_root() / "ANNOUNCED", None
+    file, announcement = runs_root() / "ANNOUNCED", None
     if run.path.resolve().parents[1] != runs_root().resolve():
-        return None  # somebody else's, on a machine of the same name
-    own, series_of = run.info.run_id.rpartition("/")[2], {one.path.name for one in run.sittings}
+        return None  # of another user, on a machine of the same name
+    own, series_of = run.info.run_id.rpartition("/")[2], {sitting.path.name for sitting in run.sittings}
     for number, line in enumerate(file.read_text(encoding="utf-8-sig").splitlines() if file.exists() else [], 1):
         parts = ANNOUNCEMENT.fullmatch(line)
         if not parts:
@@ -47,11 +47,11 @@ def announced(run: Run) -> Announced | None:
         machine, profile, sittings, when, ended, why = parts.groups()
         announces = (machine, profile) == (run.info.machine.name, run.info.profile) and when <= own
         if announces and _may_be_announced(run.path, profile):
-            since = {one.name for one in run.path.parent.glob("[0-9]*Z") if when <= one.name < own} - series_of
-            # A later series is not the announced one: it may be somebody else's, on a machine of the same name.
+            since = {path.name for path in run.path.parent.glob("[0-9]*Z") if when <= path.name < own} - series_of
+            # A later series is not the announced one: it may be of another user, on a machine of the same name.
             later = any(_may_be_announced(run.path.with_name(name), profile) for name in since)
-            found = None if later else Announced(int(sittings), int(ended or sittings), why or "")
-    return found
+            announcement = None if later else Announced(int(sittings), int(ended or sittings), why or "")
+    return announcement
 
 
 def _may_be_announced(folder: Path, profile: str) -> bool:
@@ -63,19 +63,19 @@ def _may_be_announced(folder: Path, profile: str) -> bool:
 
 
 def not_as_announced(run: Run) -> str | None:
-    """Why a series is not judged yet, or no longer, in a few words: who looks, and then measures until a claim is
-    decided, will be wrong more often than an interval says.
+    """Say why a series is not judged yet, or no longer: if one looks, and then measures until a claim is decided, the
+    result is wrong more often than an interval says.
     """
-    found, measured = announced(run), len(run.sittings)
-    if found is None or measured == found.ended_with:
+    announcement, measured = announced(run), len(run.sittings)
+    if announcement is None or measured == announcement.ended_with:
         return None
-    if measured < found.ended_with:
-        return f"{measured} of {found.sittings} announced sittings"
-    return f"{measured} sittings, not {found.ended_with} as announced"
+    if measured < announcement.ended_with:
+        return f"{measured} of {announcement.sittings} announced sittings"
+    return f"{measured} sittings, not {announcement.ended_with} as announced"
 
 
 def find_runs(root: Path | None = None) -> list[Path]:
-    """The folders `<machine>/<utc-time>` under `root` (default data/runs), newest first. Nothing is opened.
+    """Return the folders `<machine>/<utc-time>` under `root` (default data/runs), newest first. Nothing is opened.
 
     Folders whose name starts with a dot hold unfinished runs and are left out.
     """
@@ -90,25 +90,25 @@ def _referenced() -> list[str]:
 
 
 def reference() -> str:
-    """The id of the first of the committed runs that data/runs/REFERENCE lists; nothing where that file is missing."""
+    """Return the id of the first of the committed runs that data/runs/REFERENCE lists; nothing where that file is
+    missing.
+    """
     return next(iter(_referenced()), "")
 
 
 def reference_run() -> Run:
-    """The series of these runs. Raises `DataError` if it has others, lacks one, or one began or ran disturbed."""
+    """Return the series of these runs. Raises `DataError` if it has others, or lacks one."""
     ids, file = _referenced(), runs_root() / "REFERENCE"
     run = open_run(runs_root() / ids[0])
-    if [one.info.run_id for one in run.sittings] != ids:
-        problem = f"the series consists of {', '.join(one.info.run_id for one in run.sittings)}"
+    sittings = [sitting.info.run_id for sitting in run.sittings]
+    if sittings != ids:
+        problem = f"the series consists of {', '.join(sittings)}"
         raise DataError(file, problem, "List all of its runs, one per line, the first one first")
-    for one in run.sittings:
-        if why := disturbed(one.info):
-            raise DataError(file, f"{one.info.run_id} is no reference: {why}", "Measure this sitting again")
     return run
 
 
 def choose_run(study: str | None = None, instead: str | None = None) -> Run:
-    """The run that the environment variable ASYNC_COST_RUN names, a folder below the root of the repository or
+    """Return the run that the environment variable ASYNC_COST_RUN names, a folder below the root of the repository or
     anywhere, else the newest one that contains `study`; any run if that is None.
 
     A notebook that can do without `study` names another one to use `instead` if `study` is missing. Raises
@@ -118,7 +118,7 @@ def choose_run(study: str | None = None, instead: str | None = None) -> Run:
     if named := os.environ.get("ASYNC_COST_RUN"):
         run = open_run(repository_root() / named)
         if study is not None:
-            run.study(next((one for one in wanted if one in run.info.studies), study))
+            run.study(next((name for name in wanted if name in run.info.studies), study))
         return run
     for name in wanted:
         for path in find_runs():
@@ -130,5 +130,5 @@ def choose_run(study: str | None = None, instead: str | None = None) -> Run:
 
 
 def load_run(path: Path) -> Run:
-    """`open_run`, with every table read and checked."""
+    """Open a run, and read and check every table."""
     return open_run(path).checked()

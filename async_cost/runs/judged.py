@@ -22,19 +22,19 @@ OF_OPERANDS = ("comparison", "case", "place", "study", "bench", "variant", "para
 
 
 def definition(judged: object) -> str:
-    """The hash of a definition, 64 bits of a SHA-256: of what is judged, as JSON."""
+    """Return the hash of a definition, 64 bits of a SHA-256: of what is judged, as JSON."""
     text = json.dumps(judged, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def findings_of_today(root: Path | None = None) -> dict[str, str]:
-    """The hash of each definition in data/findings.csv that is judged, by `id/slot`."""
+    """Return the hash of each definition in data/findings.csv that is judged, by `id/slot`."""
     rows = (row for row in _rows("findings.csv", root) if row["relation"] != "shown")
     return {f"{row['id']}/{row['slot']}": row["hash"] for row in rows}
 
 
 def claims_of_today(root: Path | None = None) -> dict[str, str]:
-    """The hash of each claim in data/claims.csv, with its operands, by id; nothing of what is no claim."""
+    """Return the hash of each claim in data/claims.csv, with its operands, by id; nothing of what is no claim."""
     operands: dict[str, list[list[str | float]]] = {}
     for row in _rows("claims-operands.csv", root):
         operands.setdefault(row["claim"], []).append([_plain(row[name]) for name in OF_OPERANDS])
@@ -45,29 +45,30 @@ def claims_of_today(root: Path | None = None) -> dict[str, str]:
 
 
 def recorded(hashes: Iterable[str]) -> str:
-    """Hashes of definitions as a run.json holds them."""
+    """Write hashes of definitions as a run.json holds them."""
     return " ".join(sorted(set(hashes)))
 
 
-def seen(told: str | None) -> frozenset[str]:
-    """The definitions that a run has recorded, from what its run.json tells. Of an older run, which recorded one hash
-    of all, those of data/earlier-definitions.csv; nothing where it recorded none, or what nobody knows.
+def seen(field: str | None) -> frozenset[str]:
+    """Return the hashes of the definitions that a run has recorded in this field of its run.json.
+
+    Of an older run, which recorded one hash of all, they are those of data/earlier-definitions.csv.
     """
-    words = (told or "").split()
+    words = (field or "").split()
     return _earlier().get(words[0], frozenset()) if words and len(words[0]) == 64 else frozenset(words)
 
 
 def seen_by(run: "Run", what: str) -> frozenset[str]:
-    """The definitions of `what`, findings or claims, that each sitting of a run has recorded before its first round."""
-    return frozenset.intersection(*(seen(getattr(one.info, what)) for one in run.sittings))
+    """Return the definitions of `what`, findings or claims, that each sitting recorded before its first round."""
+    return frozenset.intersection(*(seen(getattr(sitting.info, what)) for sitting in run.sittings))
 
 
 @lru_cache(maxsize=1)
 def _earlier() -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
+    earlier: dict[str, set[str]] = {}
     for row in _rows("earlier-definitions.csv", None):
-        found.setdefault(row["recorded"], set()).add(row["hash"])
-    return {recorded: frozenset(hashes) for recorded, hashes in found.items()}
+        earlier.setdefault(row["recorded"], set()).add(row["hash"])
+    return {recorded: frozenset(hashes) for recorded, hashes in earlier.items()}
 
 
 def _plain(text: str) -> str | float:

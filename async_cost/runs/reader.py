@@ -90,9 +90,9 @@ def read_bytes(path: Path) -> bytes:
         raise DataError(path, f"the file cannot be read ({type(error).__name__})", remedy(path)) from None
 
 
-def remedy(path: Path, measured: str = REMEASURE) -> str:
-    """What to do about a file that cannot be read: `measured` if it is one of a run."""
-    return CORRECT if BY_HAND.fullmatch(path.name) else measured
+def remedy(path: Path) -> str:
+    """Return what to do about a file that cannot be read."""
+    return CORRECT if BY_HAND.fullmatch(path.name) else REMEASURE
 
 
 def refuse(path: Path, rows: pl.DataFrame, column: str, problem: str) -> None:
@@ -119,9 +119,7 @@ def _unpacked(path: Path) -> bytes:
 
 
 def _check_header(path: Path, header: list[str], columns: list[str]) -> None:
-    units = [name for name in header if name.startswith("elapsed_") and name not in columns]
-    wrong = [(quoted(name), f"wrong unit: {quoted(name)} instead of elapsed_ns, in whole numbers") for name in units]
-    wrong += [(name, f"column {name} is missing") for name in columns if name not in header]
+    wrong = [(name, f"column {name} is missing") for name in columns if name not in header]
     wrong += [(quoted(name), f"unknown column {quoted(name)}") for name in header if name not in columns]
     wrong += [(name, f"column {name} appears twice") for name in columns if header.count(name) > 1]
     for name, problem in wrong:
@@ -136,8 +134,8 @@ def _check_lines(path: Path, data: bytes) -> None:
         bare, problem = QUOTED_CELL.sub(b"", line), ""
         if b'"' in bare:
             problem = "a quote stands within a cell, or its cell does not end in this line"
-        elif (found := bare.count(b",") + 1) != cells:
-            problem = f"the row has {found} cells, the header {cells}"
+        elif (count := bare.count(b",") + 1) != cells:
+            problem = f"the row has {count} cells, the header {cells}"
         else:
             try:
                 line.decode()

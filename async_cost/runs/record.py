@@ -290,7 +290,7 @@ def read_record(path: Path) -> RunInfo:
 
 
 def _problems(path: Path, info: RunInfo) -> Iterator[Problem]:
-    """All that is wrong with a run.json whose fields are there and of the right types."""
+    """Find all that is wrong with a run.json whose fields are there and of the right types."""
     machine, _, time = info.run_id.partition("/")
     folder = path.resolve().parent
     if machine != info.machine.name:
@@ -305,7 +305,7 @@ def _problems(path: Path, info: RunInfo) -> Iterator[Problem]:
         if details.state != "complete":
             remedy = "Resume it: `make report` continues with the first missing round"
             yield f"{field}.state", f"study {study} is {quoted(details.state)}, not complete", remedy
-        yield from _comparisons(details, field)
+        yield from _groups(details, field)
         firsts = [episode.first_round for episode in details.episodes]
         if firsts[:1] != [0] or firsts != sorted(set(firsts)) or firsts[-1] >= details.rounds:
             problem = f"episodes begin with rounds {quoted(firsts)}: from 0, ascending, below {details.rounds}"
@@ -315,36 +315,24 @@ def _problems(path: Path, info: RunInfo) -> Iterator[Problem]:
     if info.origin != "crate":
         wanted |= {"opt_level": "3", "codegen_units": "1", "incremental": "False"}
     for name, value in wanted.items():
-        if (found := str(getattr(info.codegen, name))) != value:
-            problem = f"measured with {name} = {quoted(found)} instead of {value}, as a debug build"
+        if (recorded_value := str(getattr(info.codegen, name))) != value:
+            problem = f"measured with {name} = {quoted(recorded_value)} instead of {value}, as a debug build"
             remedy = "Set the CARGO_PROFILE_DEV_ variables of the notebook's first cell and measure again"
             yield f"codegen.{name}", problem, remedy
 
 
-def _comparisons(details: StudyInfo, field: str) -> Iterator[Problem]:
-    """Every group has a limit and a kind. Two different keys are compared once, in a group."""
+def _groups(details: StudyInfo, field: str) -> Iterator[Problem]:
+    """Find groups without a limit or a kind."""
     for name in sorted(details.groups.keys() ^ details.kinds.keys()):
         yield f"{field}.groups", f"group {quoted(name)} lacks its limit or its kind", REMEASURE
-    seen = set()
-    for entry in details.comparisons:
-        key, pair = quoted(" / ".join(entry.key)), frozenset((entry.key, entry.baseline))
-        problem = ""
-        if entry.group not in details.groups:
-            problem = f"{key} is compared in group {quoted(entry.group)}, which has no limit"
-        elif len(pair) == 1:
-            problem = f"{key} is compared with itself"
-        elif pair in seen:
-            problem = f"{key} is compared twice with {quoted(' / '.join(entry.baseline))}"
-        if problem:
-            yield f"{field}.comparisons", problem, REMEASURE
-        seen.add(pair)
+    for name in sorted({entry.group for entry in details.comparisons} - details.groups.keys()):
+        yield f"{field}.comparisons", f"keys are compared in group {quoted(name)}, which has no limit", REMEASURE
 
 
 def check_clock(path: Path, info: RunInfo) -> None:
-    """Do the times of a run.json make sense: in order, and neither ahead of now nor before there was Rust?
+    """Check that the times of a run.json are in order, and neither ahead of now nor before there was Rust.
 
-    Raises `DataError`. Only durations and the order of runs are computed from these times, so a reader of one run skips
-    this check, and no measurement is lost because somebody set the clock; a comparison of runs needs it.
+    Raises `DataError`. A comparison of runs needs this check; of one run, only durations are computed from these times.
     """
     latest = datetime.now(UTC) + CLOCK_AHEAD
     spans = {"": info} | {f"studies.{study}.": details for study, details in info.studies.items()}

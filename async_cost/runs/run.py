@@ -32,15 +32,15 @@ class Run:
     _read: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def study(self, study: str) -> StudyInfo:
-        """How `study` was measured."""
+        """Return how `study` was measured. Raises `DataError` if it was not."""
         if study not in self.info.studies:
             problem = f"study {quoted(study)} was not measured (the run holds {', '.join(self.info.studies)})"
             raise DataError(self.path, problem, "Choose one of these, or another run")
         return self.info.studies[study]
 
     def time(self, study: str) -> pl.DataFrame:
-        """Raw samples: study, bench, variant, parameter, round, position, sample, iterations, elapsed_ns, episode,
-        sitting.
+        """Read the raw samples: study, bench, variant, parameter, round, position, sample, iterations, elapsed_ns,
+        episode, sitting.
 
         `episode` is the number, from 0, of the process that measured the round, `sitting` that of the run of the series
         (`runs.series`); they come from run.json, not from the file.
@@ -48,18 +48,22 @@ class Run:
         return self._once("time", study)
 
     def whole_time(self, study: str) -> pl.DataFrame:
-        """`time` without the variants that failed: their rounds are kept, but nothing is estimated from them."""
+        """Read `time` without the variants that failed: their rounds are kept, but nothing is estimated from them."""
         failed = _failed(self.study(study))
         return self.time(study) if failed.is_empty() else self.time(study).join(failed, on=KEY, how="anti")
 
     def seconds(self, study: str) -> float | None:
-        """How long `study` was measured, by all of its episodes; None if one was interrupted, or there is none."""
+        """Return how long all episodes of `study` took; None if one was interrupted, or there is none."""
         episodes = self.info.studies[study].episodes if study in self.info.studies else ()
-        spans = [words.seconds_between(one.started, one.ended) for one in episodes if one.ended is not None]
+        spans = [
+            words.seconds_between(episode.started, episode.ended) for episode in episodes if episode.ended is not None
+        ]
         return sum(max(0.0, span) for span in spans) if spans and len(spans) == len(episodes) else None
 
     def comparisons(self, study: str) -> pl.DataFrame:
-        """What is compared with what, failed keys included, in the order of declaration: the columns of `SCHEMA`."""
+        """Return what is compared with what, failed keys included, in the order of declaration: the columns of
+        `SCHEMA`.
+        """
         details, rows = self.study(study), []
         for entry in details.comparisons:
             again = entry.baseline_variant + words.CONTROL, entry.baseline_parameter
@@ -69,23 +73,25 @@ class Run:
         return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
     def metrics(self, study: str) -> pl.DataFrame:
-        """What else was noted about a sample: study, bench, variant, parameter, round, position, sample, metric, value.
+        """Read what else was noted about a sample: study, bench, variant, parameter, round, position, sample, metric,
+        value.
 
         Empty if the study records nothing but times.
         """
         return self._once("metrics", study)
 
     def counts(self, study: str) -> pl.DataFrame:
-        """Exact counts for one iteration: study, bench, variant, parameter, counter, value."""
+        """Read exact counts for one iteration: study, bench, variant, parameter, counter, value."""
         return self._once("counts", study).filter(~COUNTING_FAILED)
 
     def not_counted(self, study: str) -> dict[str, int]:
-        """By counter, of how many variants it should have been counted and could not be."""
+        """Return, by counter, of how many variants it should have been counted and could not be."""
         failed = self._once("counts", study).filter(COUNTING_FAILED)["counter"].str.strip_suffix(FAILED)
         return dict(sorted(failed.value_counts().iter_rows()))
 
     def units(self, study: str) -> pl.DataFrame:
-        """How many units of work one iteration does (spawns, jobs, calls, requests): bench, variant, parameter, units.
+        """Return how many units of work (spawns, jobs, calls, requests) an iteration does: bench, variant, parameter,
+        units.
 
         It is the counter `units`, in zero-cost `transactions`. Keys for which neither was counted are not there.
         """
@@ -93,26 +99,28 @@ class Run:
         return counted.sort("counter").group_by(KEY).agg(units=pl.col("value").last()).sort(KEY)
 
     def counted_units(self, study: str) -> pl.DataFrame:
-        """How many units of work the exact counts of a key are of: bench, variant, parameter, units.
+        """Return how many units of work the exact counts of a key are of: bench, variant, parameter, units.
 
         That is what an iteration does, unless the study counts something larger: `burst_jobs`, or the session of
         `counted_requests`; null where a session's length was not noted.
         """
         own = pl.col("value").filter(pl.col("counter").is_in(["burst_jobs", "counted_requests"])).first()
-        found = self.counts(study).group_by(KEY).agg(own=own, session=(pl.col("counter") == "connections").any())
+        counts = self.counts(study).group_by(KEY).agg(own=own, session=(pl.col("counter") == "connections").any())
         of_iteration = pl.when(~pl.col("session")).then(pl.col("units").fill_null(1))
-        found = found.join(self.units(study), on=KEY, how="left")
-        return found.select(*KEY, units=pl.coalesce("own", of_iteration)).sort(KEY)
+        counts = counts.join(self.units(study), on=KEY, how="left")
+        return counts.select(*KEY, units=pl.coalesce("own", of_iteration)).sort(KEY)
 
     def checked(self) -> "Run":
-        """This run, after every table of every study has been read. Raises `DataError` if one of them is invalid."""
+        """Read every table of every study, and return this run. Raises `DataError` if one of them is invalid."""
         for study in self.info.studies:
             for table in (self.time, self.counts, self.metrics):
                 table(study)
         return self
 
     def file(self, study: str, lens: str) -> Path:
-        """The file of a table, `time`, `counts` or `metrics`. Raises `DataError` if it is there plain and packed."""
+        """Return the file of a table, `time`, `counts` or `metrics`. Raises `DataError` if it is there plain and
+        packed.
+        """
         plain = self.path / f"{study}.{lens}.csv"
         packed = self.path / f"{plain.name}.gz"
         if plain.exists() and packed.exists():
@@ -121,11 +129,11 @@ class Run:
 
     @property
     def sittings(self) -> tuple["Run", ...]:
-        """The runs of the series, one for a run that is alone."""
+        """Return the runs of the series, one for a run that is alone."""
         return (self,)
 
-    def afresh(self) -> "Run":
-        """The same run; what it reads from now on is its own."""
+    def uncached(self) -> "Run":
+        """Return this run with a cache of its own: what it reads from now on can be let go with it."""
         return replace(self, _read=dict(self._read))
 
     def _once(self, lens: str, study: str) -> pl.DataFrame:
@@ -142,7 +150,7 @@ class Run:
 
 
 def open_sitting(path: Path) -> Run:
-    """The run in folder `path` alone. Raises `DataError` for a table that its run.json does not mention."""
+    """Open the run in folder `path` alone. Raises `DataError` for a table that its run.json does not mention."""
     path = Path(path)
     if not path.is_dir():
         raise DataError(path, "there is no such run", f"Runs are the folders {shown(runs_root())}/<machine>/<utc-time>")
@@ -200,10 +208,12 @@ def _check_trials(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
 def _check_duration(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
     """Samples take no longer than their episode did, nor a thousandth of it: else the times are in another unit, or in
     another column. run.json counts whole seconds. What departs in some episodes alone is another matter: they were
-    stopped, or somebody set the clock.
+    stopped, or the clock was set.
     """
     sampled = dict(time.group_by("episode").agg(pl.col("elapsed_ns").sum() / 1e9).iter_rows())
-    ended = [(number, one.started, one.ended) for number, one in enumerate(details.episodes) if one.ended]
+    ended = [
+        (number, episode.started, episode.ended) for number, episode in enumerate(details.episodes) if episode.ended
+    ]
     lasted = {number: words.seconds_between(*span) for number, *span in ended if number in sampled}
     if ended and not any((most - 1) / 1000 <= sampled[number] <= most + 1 for number, most in lasted.items()):
         problem = f"all samples together take {sum(sampled.values()):.3g} s, which fits the duration of no episode"
@@ -221,7 +231,7 @@ def _load_metrics(run: Run, study: str, path: Path) -> pl.DataFrame:
     sample = [*KEY, "round", "position", "sample"]
     refuse(path, metrics.join(time, on=sample, how="anti"), "sample", "{metric} of a sample that has no time")
     samples = time.group_by(KEY).agg(pl.len().alias("samples"))
-    found = metrics.group_by(*KEY, "metric").agg(pl.len().alias("found"), pl.col("line").max()).join(samples, on=KEY)
-    problem = "{metric} of '{bench} / {variant} / {parameter}' is there for {found} of its {samples} samples"
-    refuse(path, found.filter(pl.col("found") != pl.col("samples")), "metric", problem)
+    counted = metrics.group_by(*KEY, "metric").agg(pl.len().alias("noted"), pl.col("line").max()).join(samples, on=KEY)
+    problem = "{metric} of '{bench} / {variant} / {parameter}' is there for {noted} of its {samples} samples"
+    refuse(path, counted.filter(pl.col("noted") != pl.col("samples")), "metric", problem)
     return metrics

@@ -38,7 +38,7 @@ class SampleRows(KeyRows):
 
     round = dy.UInt32(nullable=False, primary_key=True)
     position = dy.UInt32(nullable=False)
-    sample = dy.UInt32(nullable=False, primary_key=True)  # type: ignore[assignment]  # hides a method that nobody calls
+    sample = dy.UInt32(nullable=False, primary_key=True)  # type: ignore[assignment]  # hides a method that is not called
 
 
 class TimeRows(SampleRows):
@@ -77,7 +77,7 @@ class TrialRows(Rows):
 
 
 class PublishedRows(KeyRows):
-    """`data/published/<study>.csv`: a figure that somebody else reported, in the printed unit."""
+    """`data/published/<study>.csv`: a figure that a document reported, in the printed unit."""
 
     metric = dy.String(nullable=False, primary_key=True, regex=COUNTER)
     unit = dy.String(nullable=False, regex=r"^(ns|us|ms|s|count|mtasks/s)$")
@@ -132,17 +132,6 @@ class ClaimRows(Rows):
     def least_is_below_most_and_equal_to_it_where_the_relation_is_equal(cls) -> pl.Expr:
         least, most = pl.col("least"), pl.col("most")
         return pl.when(pl.col("relation") == "equal").then(least == most).otherwise(least < most)
-
-    @dy.rule()
-    def only_a_difference_has_a_unit_of_time_or_is_per_something(cls) -> pl.Expr:
-        difference = pl.col("operation").str.starts_with("difference")
-        in_time = pl.col("unit").is_in(["ns", "us", "ms", "s"])
-        return (difference == in_time) & (difference | pl.col("per").is_null())
-
-    @dy.rule()
-    def counts_are_values_or_ratios_and_values_are_counts(cls) -> pl.Expr:
-        counted, operation = pl.col("quantity") == "count", pl.col("operation")
-        return pl.when(counted).then(operation.is_in(["value", "ratio"])).otherwise(operation != "value")
 
 
 class OperandRows(KeyRows):

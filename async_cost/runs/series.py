@@ -5,7 +5,6 @@ that is never changed; its run.json names the first run of its series.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import msgspec
 import polars as pl
 
 from async_cost.errors import DataError, quoted
-from async_cost.runs.profiles import QUIET_LOAD
 from async_cost.runs.reader import REMEASURE
 from async_cost.runs.record import RunInfo, StudyInfo
 from async_cost.runs.run import Run, open_sitting
@@ -40,76 +38,72 @@ class Series(Run):
     def sittings(self) -> tuple[Run, ...]:
         return self.members
 
-    def afresh(self) -> "Series":
-        return replace(self, _read=dict(self._read), members=tuple(one.afresh() for one in self.members))
+    def uncached(self) -> "Series":
+        return replace(self, _read=dict(self._read), members=tuple(run.uncached() for run in self.members))
 
     def file(self, study: str, lens: str) -> Path:
-        return next(one for one in self.members if study in one.info.studies).file(study, lens)
+        return next(run for run in self.members if study in run.info.studies).file(study, lens)
 
     def _load(self, lens: str, study: str) -> pl.DataFrame:
         parts, rounds, episodes, known = [], 0, 0, dict[tuple[int, int], Run]()
-        for number, one in enumerate(self.members):
-            if study not in one.info.studies:
+        for number, run in enumerate(self.members):
+            if study not in run.info.studies:
                 continue
             if lens == "counts":
-                return one._once(lens, study)
-            table = getattr(one, lens)(study).with_columns(pl.col("round") + pl.lit(rounds, pl.UInt32))
+                return run._once(lens, study)
+            table = getattr(run, lens)(study).with_columns(pl.col("round") + pl.lit(rounds, pl.UInt32))
             if lens == "time":
-                other = known.setdefault((table.height, table["elapsed_ns"].sum()), one)
-                if other is not one:
-                    problem = f"holds the same samples as {other.info.run_id}"
-                    raise DataError(one.file(study, lens), problem, REMEASURE)
+                original = known.setdefault((table.height, table["elapsed_ns"].sum()), run)
+                if original is not run:
+                    problem = f"holds the same samples as {original.info.run_id}"
+                    raise DataError(run.file(study, lens), problem, REMEASURE)
                 places = pl.col("episode") + pl.lit(episodes, pl.UInt32), pl.lit(number, pl.UInt32).alias("sitting")
                 table = table.with_columns(*places)
             parts.append(table)
-            rounds += one.info.studies[study].rounds
-            episodes += len(one.info.studies[study].episodes)
+            rounds += run.info.studies[study].rounds
+            episodes += len(run.info.studies[study].episodes)
         return pl.concat(parts)
 
 
-@lru_cache(maxsize=4096)
-def _named(file: Path, _modified: int) -> str | None:
-    """The series that a run.json names: by its bytes, since many runs may lie beside one another."""
-    found = NAMED.search(file.read_bytes())
-    return found[1].decode(errors="replace") if found else None
-
-
 def _series(folder: Path) -> str | None:
+    """Return the series that a run.json names: by its bytes, since many runs may lie next to one another."""
     file = folder / "run.json"
-    return _named(file, file.stat().st_mtime_ns) if file.is_file() else None
+    match = NAMED.search(file.read_bytes()) if file.is_file() else None
+    return match[1].decode(errors="replace") if match else None
 
 
 def folders(folder: Path) -> list[Path]:
-    """The runs of the series of the run in `folder`, the first one first; it may be alone. Nothing is checked."""
+    """Return the runs of the series of the run in `folder`, the first one first. Nothing is checked."""
     folder = folder.resolve()
     name = _series(folder) or f"{folder.parent.name}/{folder.name}"
     first = folder.parents[1] / name
-    others = sorted(one for one in first.parent.glob("[!.]*") if one != first and _series(one) == name)
-    found = [first, *others] if first.is_dir() else others
-    return found if folder in found else [folder]
+    others = sorted(path for path in first.parent.glob("[!.]*") if path != first and _series(path) == name)
+    series = [first, *others] if first.is_dir() else others
+    return series if folder in series else [folder]
 
 
 def open_run(folder: Path) -> Run:
-    """The run in `folder`, joined with the others of its series, with each run.json read and checked. Raises
-    `DataError` if one is damaged, not finished, or belongs to something else, or the first one is missing.
+    """Return the run in `folder`, joined with the others of its series, with each run.json read and checked.
+
+    Raises `DataError` if one is damaged, not finished, or belongs to something else, or the first one is missing.
     """
     this = open_sitting(folder)
     if this.path.resolve().parent.name == ".partial":
         return this
-    named, found = this.info.series, folders(this.path)
-    first, problem = found[0], ""
+    named, series = this.info.series, folders(this.path)
+    first, problem = series[0], ""
     if named is not None and f"{first.parent.name}/{first.name}" != named:
-        problem = f"its first run {quoted(named)} is not beside it"
+        problem = f"its first run {quoted(named)} is not next to it"
     elif named is not None and (further := _series(first)) not in (None, named):
         problem = f"{quoted(named)} is not the first run of a series: it names {quoted(further)}"
     if problem:
-        remedy = "Name the first run of the series, and put it beside the others"
+        remedy = "Name the first run of the series, and put it next to the others"
         raise DataError(this.path / "run.json", problem, remedy, column="series")
-    return this if found == [this.path.resolve()] else joined([open_sitting(one) for one in found])
+    return this if series == [this.path.resolve()] else joined(map(open_sitting, series))
 
 
 def joined(members: Iterable[Run]) -> Run:
-    """These sittings as one run. Raises `DataError` if one measured something else, or elsewhere, than the first."""
+    """Join sittings to one run. Raises `DataError` if one measured something else, or elsewhere, than the first."""
     first, *others = members
     facts = _facts(first.info)
     for other in others:
@@ -118,7 +112,7 @@ def joined(members: Iterable[Run]) -> Run:
                 problem = f"differs from that of {first.info.run_id}, the first run of its series"
                 remedy = "Sittings measure one program on one machine: move this run out of the series"
                 raise DataError(other.path / "run.json", problem, remedy, column=field)
-    infos = [first.info, *(one.info for one in others)]
+    infos = [first.info, *(other.info for other in others)]
     names = dict.fromkeys(name for info in infos for name in info.studies)
     studies = {name: _study([info.studies[name] for info in infos if name in info.studies]) for name in names}
     info = msgspec.structs.replace(first.info, studies=studies, ended=infos[-1].ended)
@@ -127,36 +121,26 @@ def joined(members: Iterable[Run]) -> Run:
 
 def _facts(info: RunInfo) -> dict[str, object]:
     """What the sittings of a series have in common, and those that measured a study of it, by field of run.json."""
-    of_studies = {f"studies.{name}.{of}": getattr(one, of) for name, one in info.studies.items() for of in DECLARED}
+    of_studies = {
+        f"studies.{name}.{field}": getattr(study, field) for name, study in info.studies.items() for field in DECLARED
+    }
     return {name: attrgetter(name)(info) for name in ALIKE} | of_studies
 
 
 def _study(sittings: list[StudyInfo]) -> StudyInfo:
     """A study over all sittings. What was noted before and after belongs to each of them and is unknown of all."""
     episodes, rounds = [], 0
-    for one in sittings:
-        episodes += [msgspec.structs.replace(each, first_round=each.first_round + rounds) for each in one.episodes]
-        rounds += one.rounds
+    for sitting in sittings:
+        episodes += [msgspec.structs.replace(each, first_round=each.first_round + rounds) for each in sitting.episodes]
+        rounds += sitting.rounds
     noted = ("load_before", "load_after", "steal_before_ms", "steal_after_ms", "throttled_before", "throttled_after")
     return msgspec.structs.replace(
         sittings[0],
         episodes=tuple(episodes),
         rounds=rounds,
-        samples=max(one.samples for one in sittings),
+        samples=max(sitting.samples for sitting in sittings),
         ended=sittings[-1].ended,
-        resumed=sum(one.resumed for one in sittings),
-        failed=tuple({each.key: each for one in sittings for each in one.failed}.values()),
+        resumed=sum(sitting.resumed for sitting in sittings),
+        failed=tuple({each.key: each for sitting in sittings for each in sitting.failed}.values()),
         **dict.fromkeys(noted),
     )
-
-
-def disturbed(info: RunInfo) -> str | None:
-    """Why a run is no reference: it began while the machine was busy, or used up its limit of processor time."""
-    for name, one in info.studies.items():
-        load = one.load_before[0] if one.load_before else 0.0
-        if load > QUIET_LOAD * (info.machine.logical_cores or 1):
-            waited = f" after waiting for {info.waited_s:.0f} s" if info.waited_s else ""
-            return f"the load was {load:.2f} before its first round{waited}"
-        if (one.throttled_after or 0) > (one.throttled_before or 0):
-            return f"its limit of processor time was used up while {name} was measured"
-    return None

@@ -36,15 +36,15 @@ def components(run: Run) -> pl.DataFrame:
     v = pl.col("prior") - pl.col("omega2").fill_null(0.0)
     process = (v * pl.col("episodes") / pl.col("sittings")).clip(lower_bound=0.0).sqrt()
     between = {"hour": pl.col("omega2").sqrt(), "speed": pl.col("speed2").sqrt()}
-    found = rows.select("study", "kind", *PAIR, "limit", "ratio", process=process, **between)
+    known = rows.select("study", "kind", *PAIR, "limit", "ratio", process=process, **between)
     supposed = HOUR * pl.col("process").median().over("study", "kind")
-    return found.with_columns(pl.col(*between).fill_null(supposed))
+    return known.with_columns(pl.col(*between).fill_null(supposed))
 
 
 def series(of: pl.DataFrame, sittings: int, processes: int, common: float, rng: np.random.Generator) -> pl.DataFrame:
-    """The errors of simulated series of comparisons, rows of `components` of one study and kind: run, pair, sitting,
-    count, keys; mean, within (as `interval.of_sittings`, of the logarithm of the ratio); apart, within_apart (the same
-    of `differences.apart`), speed and lever (as `table.of_processes`). Comparisons that share a key share its
+    """Return the errors of simulated series of comparisons, rows of `components` of one study and kind: run, pair,
+    sitting, count, keys; mean, within (as `interval.of_sittings`, of the logarithm of the ratio); apart, within_apart
+    (the same of `differences.apart`), speed and lever (as `table.of_processes`). Comparisons that share a key share its
     movements.
     """
     named = dict.fromkeys([*of.select(KEY).rows(), *of.select(BASE_KEY).rows()])
@@ -78,17 +78,17 @@ def _of_keys(of_pairs: np.ndarray, one: np.ndarray, other: np.ndarray, number: i
 
 
 def moderated_pairs(sittings: pl.DataFrame, of: str) -> pl.DataFrame:
-    """The estimates of ratios or of differences apart from speed (`of`) of each run and pair, as `interval.moderated`,
-    over the pairs of a pool of a run; lever (0 of ratios); speed, speed_error, speed_freedom; and plain, the variance
-    between sittings of the whole.
+    """Return the estimates of ratios or of differences apart from speed (`of`) of each run and pair, as
+    `interval.moderated`, over the pairs of a pool of a run; lever (0 of ratios); speed, speed_error, speed_freedom; and
+    plain, the variance between sittings of the whole.
     """
     pool = sittings.group_by(BY).agg(pl.col("keys").first(), pl.col("^pool$").first())
     unknown = {name: pl.lit(None, pl.Float64) for name in ("omega2", "d0")}
     pool = pool.with_columns(pool=pl.struct("run", *pool.select("^pool$").columns).rank("dense"), **unknown)
-    found = moderated(spreads(sittings, BY).join(pool, on=BY, maintain_order="left"))
+    estimate = moderated(spreads(sittings, BY).join(pool, on=BY, maintain_order="left"))
     if of == DIFFERENCES:
         sittings = sittings.with_columns(mean="apart", within="within_apart")
-        found = moderated(spreads(sittings, BY).join(found.select(*pool.columns), on=BY, maintain_order="left"))
+        estimate = moderated(spreads(sittings, BY).join(estimate.select(*pool.columns), on=BY, maintain_order="left"))
     lever, speed = pl.col("lever") * (of == DIFFERENCES), pl.col("speed")
     more = sittings.group_by(BY).agg(
         lever.first(),
@@ -97,16 +97,16 @@ def moderated_pairs(sittings: pl.DataFrame, of: str) -> pl.DataFrame:
         speed_freedom=pl.len() - 1.0,
         plain=(pl.col("mean") + lever * speed).var(),
     )
-    return found.join(more, on=BY, maintain_order="left")
+    return estimate.join(more, on=BY, maintain_order="left")
 
 
-def half_widths(found: pl.DataFrame, confidence: float = CONFIDENCE) -> np.ndarray:
+def half_widths(estimates: pl.DataFrame, confidence: float = CONFIDENCE) -> np.ndarray:
     """Half the width of each interval."""
     freedom, error, free, of_speed = (
-        found[name].to_numpy() for name in ("freedom", "error", "speed_freedom", "speed_error")
+        estimates[name].to_numpy() for name in ("freedom", "error", "speed_freedom", "speed_error")
     )
     own, speed = (special.stdtrit(of, (1 + confidence) / 2) for of in (freedom, free))
-    return np.hypot(own * error, found["lever"].to_numpy() * speed * of_speed)
+    return np.hypot(own * error, estimates["lever"].to_numpy() * speed * of_speed)
 
 
 def held_out(run: Run, seed: int = 7) -> pl.DataFrame:
@@ -136,21 +136,21 @@ def held_out(run: Run, seed: int = 7) -> pl.DataFrame:
             processes = int(mine.filter(kind=kind).select(pl.col("count").median()).item())
             made = series(some, sittings, processes, 0.0, rng)
             simulated.append(made.with_columns(pair=pl.format("{} {}", pl.lit(kind), "pair"), pool=pl.lit(kind)))
-        honest = {(what, test): found for what, test, found in _tests(pl.concat(simulated))}
-        for what, test, found in _tests(mine):
-            row: dict[str, object] = {"study": study, "of": what, "test": test, "cases": found.height}
+        honest = {(what, test): predictions for what, test, predictions in _tests(pl.concat(simulated))}
+        for what, test, predictions in _tests(mine):
+            row: dict[str, object] = {"study": study, "of": what, "test": test, "cases": predictions.height}
             for name in ("inside_95", "inside_50"):
                 low, high = np.quantile(
                     honest[what, test].group_by("run").agg(pl.col(name).mean())[name], [0.025, 0.975]
                 )
-                row |= {name: found[name].mean(), f"{name}_low": low, f"{name}_high": high}
-            rows.append(row | {"score": found.select(pl.col("score").mean() / pl.col("score_t").mean()).item()})
+                row |= {name: predictions[name].mean(), f"{name}_low": low, f"{name}_high": high}
+            rows.append(row | {"score": predictions.select(pl.col("score").mean() / pl.col("score_t").mean()).item()})
     return pl.DataFrame(rows)
 
 
 def chance_of(good: int, tests: int) -> float:
-    """The chance that so few tests, or fewer, are in the range of honest runs, if each is with `CONFIDENCE`, whatever
-    the others are.
+    """Return the chance that so few tests, or fewer, are in the range of honest runs, if each is with `CONFIDENCE`,
+    whatever the others are.
     """
     return float(special.bdtr(good, tests, CONFIDENCE))
 

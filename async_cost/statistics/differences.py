@@ -65,10 +65,10 @@ def differences(
     """
     rounds = apart(rounds, factors, by)
     fixed = rounds.group_by(by).agg(pl.col("value", "larger", "spread", "unsure").first())
-    found = estimates(rounds, "apart", by, pools, **known).join(fixed, on=by, maintain_order="left")
+    estimate = estimates(rounds, "apart", by, pools, **known).join(fixed, on=by, maintain_order="left")
     # The larger side moves by a factor, so that a difference reaches 0 where the ratio reaches 1.
     value, larger, sign = pl.col("value"), pl.col("larger"), pl.when(pl.col("value") < 0).then(-1).otherwise(1)
     moves = (sign * pl.col("spread") / larger * (pl.col(end) - pl.col("apart")) for end in ("low", "high"))
     low, high = (value + sign * larger * (move.exp() - 1) for move in moves)
     low, high = widened(value, low, high, value.abs() * pl.col("unsure"))
-    return found.with_columns(low=low, high=high).drop("apart", "spread", "unsure")
+    return estimate.with_columns(low=low, high=high).drop("apart", "spread", "unsure")

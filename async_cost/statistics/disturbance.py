@@ -19,7 +19,7 @@ CONDITIONS = (
 
 
 def conditions(run: Run) -> pl.DataFrame:
-    """One row for each study of each sitting, in the order of measuring; unknown values are null.
+    """Return a row for each study of each sitting, in the order of measuring; unknown values are null.
 
     Columns: sitting, study, rounds, keys (how many were measured), seconds, load_before and load_after (average over a
     minute), steal (share of the processors' time), interruptions (how often in a second of measured time a thread lost

@@ -123,17 +123,17 @@ def _independent(ratio: np.ndarray, sittings: np.ndarray) -> np.ndarray:
     Wishart's distribution. Two sittings cannot tell.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.maximum(1.0, (ratio * (sittings + 1) - 2) / (sittings - ratio))
-    return np.where((sittings == 1) | (ratio >= sittings), np.inf, found)
+        number = np.maximum(1.0, (ratio * (sittings + 1) - 2) / (sittings - ratio))
+    return np.where((sittings == 1) | (ratio >= sittings), np.inf, number)
 
 
 def _inverse_of_trigamma(value: np.ndarray) -> np.ndarray:
     """Newton's method, as in limma."""
-    found = 0.5 + 1 / value
+    inverse = 0.5 + 1 / value
     for _ in range(50):
-        reached = special.polygamma(1, found)
-        found = found + reached * (1 - reached / value) / special.polygamma(2, found)
-    return found
+        reached = special.polygamma(1, inverse)
+        inverse = inverse + reached * (1 - reached / value) / special.polygamma(2, inverse)
+    return inverse
 
 
 def moderated(rows: pl.DataFrame) -> pl.DataFrame:
@@ -186,39 +186,39 @@ def estimates(
     places = [name for name in ("sitting", "episode") if name in frame.columns]
     frame = frame.select(*by, *places, value=value)
     spread = spreads(of_sittings(frame, "value", by), by)
-    found = medians(frame, "value", by).join(spread, on=by, maintain_order="left")
+    rows = medians(frame, "value", by).join(spread, on=by, maintain_order="left")
     if pools is None:
         shared = {name: pl.lit(known.get(name), pl.Float64) for name in ("omega2", "d0")}
-        pools = found.select(by).with_row_index("pool").with_columns(keys=2, **shared)
-    found = moderated(found.join(pools, on=by, how="left", maintain_order="left"))
+        pools = rows.select(by).with_row_index("pool").with_columns(keys=2, **shared)
+    rows = moderated(rows.join(pools, on=by, how="left", maintain_order="left"))
     several = pl.col("episodes") >= LEAST_EPISODES
-    found = found.with_columns(freedom=pl.when(several).then("freedom").otherwise(RANKS))
+    rows = rows.with_columns(freedom=pl.when(several).then("freedom").otherwise(RANKS))
     mean, error, freedom, above, below = (
-        found[name].cast(pl.Float64).to_numpy() for name in ("mean", "error", "freedom", "above", "below")
+        rows[name].cast(pl.Float64).to_numpy() for name in ("mean", "error", "freedom", "above", "below")
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         far = np.where((mean == 0) & (error == 0), 0.0, np.abs(mean) / error)
     of_signs = np.minimum(1.0, 2 * special.bdtr(np.minimum(above, below), (above + below).astype(int), 0.5))
     chance = np.where(freedom < RANKS, 2 * special.stdtr(freedom, -far), of_signs)
-    found = found.with_columns(
+    rows = rows.with_columns(
         quantile=pl.Series(special.stdtrit(freedom, (1 + CONFIDENCE) / 2), dtype=pl.Float64),
         chance=pl.Series(chance, dtype=pl.Float64),
     )
     half = pl.col("quantile") * pl.col("error")
     ends = {"value": pl.col("mean"), "low": pl.col("mean") - half, "high": pl.col("mean") + half}
     of_processes = ("omega2", "d0", "prior", "within", "error")
-    found = found.with_columns(
+    rows = rows.with_columns(
         *(pl.when(several).then(end).otherwise(name).alias(name) for name, end in ends.items()),
         *(pl.when(several).then(name).alias(name) for name in of_processes),
     )
-    return found.select(*by, pl.col("value").alias(value), *ESTIMATE, "omega2", "d0", "prior", "within")
+    return rows.select(*by, pl.col("value").alias(value), *ESTIMATE, "omega2", "d0", "prior", "within")
 
 
 def centres(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.DataFrame:
     """Estimate `value` as `estimates` does, without its interval: by..., value."""
-    found = of_sittings(frame, value, by).group_by(by).agg(pl.col("mean").mean(), episodes=pl.col("count").sum())
-    found = found.join(frame.group_by(by).agg(pl.col(value).median()), on=by, maintain_order="left")
-    return found.select(*by, pl.when(pl.col("episodes") >= LEAST_EPISODES).then("mean").otherwise(value).alias(value))
+    rows = of_sittings(frame, value, by).group_by(by).agg(pl.col("mean").mean(), episodes=pl.col("count").sum())
+    rows = rows.join(frame.group_by(by).agg(pl.col(value).median()), on=by, maintain_order="left")
+    return rows.select(*by, pl.when(pl.col("episodes") >= LEAST_EPISODES).then("mean").otherwise(value).alias(value))
 
 
 def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.DataFrame:
@@ -226,7 +226,7 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.Data
     rounds, above and below (rounds above and below 0).
     """
     values = pl.col(value)
-    found = frame.group_by(by).agg(
+    rows = frame.group_by(by).agg(
         values.median().cast(pl.Float64),
         values.sort().cast(pl.Float64).alias("sorted"),
         values.quantile(0.25, "linear").alias("q1"),
@@ -235,15 +235,15 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.Data
         above=(values > 0).sum(),
         below=(values < 0).sum(),
     )
-    counts = found["rounds"].unique().to_list()
+    counts = rows["rounds"].unique().to_list()
     if any(rounds < 2 for rounds in counts):
         raise ValueError("an interval needs at least two rounds")
     first, last = (
         pl.col("rounds").replace_strict({rounds: ranks(rounds)[end] for rounds in counts}, return_dtype=pl.Int64)
         for end in (0, 1)
     )
-    found = found.with_columns(low=pl.col("sorted").list.get(first), high=pl.col("sorted").list.get(last))
-    return found.select(*by, value, "low", "high", "q1", "q3", "rounds", "above", "below").sort(*by)
+    rows = rows.with_columns(low=pl.col("sorted").list.get(first), high=pl.col("sorted").list.get(last))
+    return rows.select(*by, value, "low", "high", "q1", "q3", "rounds", "above", "below").sort(*by)
 
 
 def widened(value: Number, low: Number, high: Number, more: Number) -> tuple[Number, Number]:

@@ -220,18 +220,15 @@ def _groups_behind(comparisons: pl.DataFrame) -> Iterator[list[tuple[str, str]]]
     """For each row its study and group; for a comparison of two loads also the groups in which its sides are compared
     under their own load.
     """
-    held: dict[tuple[str, ...], list[tuple[str, str]]] = {}
-    one_load = pl.col("parameter") == pl.col("baseline_parameter")
-    for row in comparisons.filter(one_load).iter_rows(named=True):
-        for names in (KEY, BASE_KEY):
-            of = (row["study"], row["group"])
-            held.setdefault((row["study"], *(row[name] for name in names)), []).append(of)
-    for row in comparisons.iter_rows(named=True):
-        groups = [(row["study"], row["group"])]
-        if row["parameter"] != row["baseline_parameter"]:
-            for names in (KEY, BASE_KEY):
-                groups += held.get((row["study"], *(row[name] for name in names)), ())
-        yield list(dict.fromkeys(groups))
+    rows, groups = comparisons.rows(named=True), dict[tuple[str, ...], list[tuple[str, str]]]()
+    sides = [[(row["study"], *(row[name] for name in names)) for names in (KEY, BASE_KEY)] for row in rows]
+    for row, both in zip(rows, sides, strict=True):
+        for side in both if row["parameter"] == row["baseline_parameter"] else ():
+            groups.setdefault(side, []).append((row["study"], row["group"]))
+    for row, both in zip(rows, sides, strict=True):
+        loads = both if row["parameter"] != row["baseline_parameter"] else ()
+        behind = [(row["study"], row["group"]), *(group for side in loads for group in groups.get(side, ()))]
+        yield list(dict.fromkeys(behind))
 
 
 def reasons(rows: Sequence[Mapping], profile: str, refused: str | None) -> dict[str, str]:

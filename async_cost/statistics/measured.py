@@ -95,8 +95,8 @@ class Measured:
     def hours(self) -> dict[str, float]:
         """The variance `omega2` of the logarithms of times between hours, and its `d0`; empty where unknown."""
         sittings = interval.of_sittings(self.trials.with_columns(pl.col("ns").log()), "ns", KEY)
-        found = interval.hours(interval.spreads(sittings, KEY).with_columns(pool=0, keys=pl.len()))
-        return next(found.select("omega2", "d0").iter_rows(named=True), {})
+        known = interval.hours(interval.spreads(sittings, KEY).with_columns(pool=0, keys=pl.len()))
+        return next(known.select("omega2", "d0").iter_rows(named=True), {})
 
 
 def _last(frame: pl.DataFrame) -> dict:

@@ -91,16 +91,16 @@ def outcome(statement: Statement, low: float, high: float, base: float = 0.0, no
 def together(outcomes: Iterable[Outcome], of: str = "all") -> Outcome:
     """Judge a statement about several cases. If it asserts all of them, one that does not hold is enough."""
     each = list(outcomes)
-    found = set(each)
-    if not found - {Outcome.NOT_MEASURED, Outcome.NOT_MEASURABLE}:
-        return Outcome.NOT_MEASURABLE if Outcome.NOT_MEASURABLE in found else Outcome.NOT_MEASURED
+    kinds = set(each)
+    if not kinds - {Outcome.NOT_MEASURED, Outcome.NOT_MEASURABLE}:
+        return Outcome.NOT_MEASURABLE if Outcome.NOT_MEASURABLE in kinds else Outcome.NOT_MEASURED
     if of == "most":
         if 2 * each.count(Outcome.HOLDS) > len(each):
             return Outcome.HOLDS
         return Outcome.DOES_NOT_HOLD if 2 * each.count(Outcome.DOES_NOT_HOLD) >= len(each) else Outcome.UNDECIDED
-    if Outcome.DOES_NOT_HOLD in found:
+    if Outcome.DOES_NOT_HOLD in kinds:
         return Outcome.DOES_NOT_HOLD
-    return Outcome.HOLDS if found == {Outcome.HOLDS} else Outcome.UNDECIDED
+    return Outcome.HOLDS if kinds == {Outcome.HOLDS} else Outcome.UNDECIDED
 
 
 @dataclass(frozen=True)

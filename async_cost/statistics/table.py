@@ -73,7 +73,7 @@ class Comparisons:
     elapsed_ns: Mapping[str, int]
 
     def of(self, study: str) -> pl.DataFrame:
-        """The rows of one study."""
+        """Return the rows of one study."""
         return self.frame.filter(study=study)
 
 
@@ -121,7 +121,7 @@ def make(run: Run) -> Comparisons:
     parts = list[tuple[pl.DataFrame, ...]]()
     rows, elapsed_ns = {}, {}
     for study in run.info.studies:
-        alone = run.afresh()  # the samples of one study are let go before those of the next are read
+        alone = run.uncached()  # the samples of one study are let go before those of the next are read
         time = alone.time(study)
         alone.metrics(study)  # a run is used entirely or not at all
         rows[study], elapsed_ns[study] = time.height, time.select(pl.col("elapsed_ns").sum()).item()
@@ -157,7 +157,7 @@ def of_processes(run: Run) -> pl.DataFrame:
     """
     parts = []
     for study in run.info.studies:
-        declared, rounds, *_ = _paired(run.afresh(), study, 0)
+        declared, rounds, *_ = _paired(run.uncached(), study, 0)
         rounds = apart(rounds.rename(PLACES), FACTORS, BY)
         medians = pl.col("log_ratio", "apart", "speed").median()
         lever = (pl.col("value") / pl.col("spread")).first()
@@ -180,20 +180,20 @@ def _estimated(
         both, FACTORS, BY, pools.drop(HOURS).join(ratios.select(*BY, *HOURS), on=BY, maintain_order="left")
     )
     added = added.select(*BY, added_ns="value", added_low="low", added_high="high", unit_ns="larger")
-    quiet = estimates(low, "log_ratio", BY, pools).filter(pl.col("episodes") >= LEAST_EPISODES)
-    quiet = quiet.select(*BY, undisturbed="log_ratio", undisturbed_low="low", undisturbed_high="high")
-    found = declared
-    for more in (ratios, quiet, added):
-        found = found.join(more, on=BY, how="left", maintain_order="left")
+    deciles = estimates(low, "log_ratio", BY, pools).filter(pl.col("episodes") >= LEAST_EPISODES)
+    deciles = deciles.select(*BY, undisturbed="log_ratio", undisturbed_low="low", undisturbed_high="high")
+    table = declared
+    for more in (ratios, deciles, added):
+        table = table.join(more, on=BY, how="left", maintain_order="left")
     other = (pl.col("error") ** 2 + pl.col("omega2") + pl.col("within")).sqrt() * pl.col("quantile")
     other = pl.when("drawn").then(other)
-    found = found.with_columns(next_low=pl.col("log_ratio") - other, next_high=pl.col("log_ratio") + other)
+    table = table.with_columns(next_low=pl.col("log_ratio") - other, next_high=pl.col("log_ratio") + other)
     logs = ("log_ratio", "low", "high", "q1", "q3", "undisturbed", "undisturbed_low", "undisturbed_high")
-    found = found.with_columns(
+    table = table.with_columns(
         pl.col(*logs, "next_low", "next_high").exp(),
         chance=pl.when("control").then("chance"),
     )
-    return found.rename({"log_ratio": "ratio"}).drop("drawn")
+    return table.rename({"log_ratio": "ratio"}).drop("drawn")
 
 
 def _pools(declared: pl.DataFrame, rounds: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:

@@ -2,21 +2,20 @@
 analysis begins as in a new kernel: in its own folder, without a variable of another one.
 """
 
-import asyncio
 import os
-import signal
 import textwrap
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar
 
 import nbformat
-from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.client import KernelClient
+from jupyter_client.manager import KernelManager, start_new_kernel
+from jupyter_core.utils import ensure_event_loop
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
-from nbclient.util import run_sync
 from nbformat import NotebookNode
 
 from async_cost.workflow.execute import STARTUP_S, CellFailed, errors_of, failure_of
@@ -42,78 +41,53 @@ def begin(folder: Path, environ: Mapping[str, str]) -> NotebookNode:
 
 
 def execute(
-    notebooks: Sequence[Path],
-    executed: Sequence[Path],
-    environ: Mapping[str, str],
-    then: Callable[[Path], Made],
-    last: int = 0,
+    notebooks: Sequence[Path], executed: Sequence[Path], environ: Mapping[str, str], then: Callable[[Path], Made]
 ) -> list[Made]:
     """Run `notebooks` from top to bottom, write them to `executed`, even those that fail, and return what `then` makes
-    of each, which it does while the kernels go on. The `last` of them begin when all others are written.
+    of each.
 
     Raises CellFailed, which names notebook and cell, once no kernel is left.
     """
-    waiting = deque(zip(notebooks, executed, strict=True))
-    others, managers = asyncio.Event(), list[AsyncKernelManager]()
+    one_page_at_a_time = Lock()
+    waiting, made = iter([*zip(notebooks, executed, strict=True)]), dict[Path, Made]()
 
-    async def one_kernel(made: dict[Path, asyncio.Future[Made]], pool: ThreadPoolExecutor) -> None:
-        manager, client = AsyncKernelManager(kernel_name="python3"), None
-        managers.append(manager)
+    def one_kernel() -> None:
+        history = ["--HistoryManager.hist_file=:memory:"]
+        manager, client = start_new_kernel(STARTUP_S, extra_arguments=history, preexec_fn=die_with_parent)
         try:
-            history = ["--HistoryManager.hist_file=:memory:"]
-            await manager.start_kernel(extra_arguments=history, preexec_fn=die_with_parent)
-            client = manager.client()
-            client.start_channels()
-            await client.wait_for_ready(timeout=STARTUP_S)
-            while waiting:
-                if len(waiting) <= last < len(notebooks):
-                    await others.wait()
-                if not waiting:
-                    break
-                notebook, target = waiting.popleft()
-                content = nbformat.read(notebook, as_version=4)
-                content.cells.insert(0, begin(notebook.parent, environ))
-                runner = NotebookClient(
-                    content, km=manager, timeout=None, iopub_timeout=OUTPUT_S, raise_on_iopub_timeout=True
-                )
-                runner.kc = client
-                try:
-                    await runner.async_execute()
-                except CellExecutionError as error:
-                    failed = next(cell for cell in content.cells if errors_of(cell))
-                    raise CellFailed(f"{notebook}: {failure_of(failed, errors_of(failed))}") from error
-                except (DeadKernelError, TimeoutError) as error:
-                    raise CellFailed(f"{notebook}: the kernel died or does not answer ({error})") from error
-                finally:
-                    del content.cells[0]
-                    nbformat.write(content, target)
-                made[target] = asyncio.get_running_loop().run_in_executor(pool, then, target)
+            for notebook, target in waiting:
+                _run(notebook, target, environ, manager, client)
+                with one_page_at_a_time:
+                    made[target] = then(target)
                 print_progress("analysis", len(made), len(notebooks), done=len(made), trials=len(notebooks))
-                if len(made) + last >= len(notebooks):
-                    others.set()
         except BaseException:
-            # Ends the others, too: what waits for a kernel sees that it is dead. (nbclient cannot be cancelled.)
-            waiting.clear()
-            others.set()
-            for other in managers:
-                if other is not manager and other.has_kernel:
-                    await other.signal_kernel(signal.SIGKILL)
+            list(waiting)  # none of the others begins
             raise
         finally:
-            if client is not None:
-                client.stop_channels()
-            await manager.shutdown_kernel(now=True)
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+            ensure_event_loop().close()  # that of this thread, which nbclient has opened
 
-    async def all_kernels() -> list[Made]:
-        made: dict[Path, asyncio.Future[Made]] = {}
-        with ThreadPoolExecutor(1) as pool:
-            kernels = [one_kernel(made, pool) for _ in range(min(os.cpu_count() or 1, len(notebooks)))]
-            ended = [asyncio.ensure_future(kernel) for kernel in kernels]
-            await asyncio.wait(ended, return_when=asyncio.FIRST_EXCEPTION)
-            first = next((task for task in ended if task.done() and task.exception()), None)
-            await asyncio.gather(*ended, return_exceptions=True)  # no kernel is left
-            if first:
-                first.result()
-            return [await made[target] for target in executed]
+    with ThreadPoolExecutor() as pool:
+        for kernel in as_completed([pool.submit(one_kernel) for _ in range(min(os.cpu_count() or 1, len(notebooks)))]):
+            kernel.result()
+    return [made[target] for target in executed]
 
-    return run_sync(all_kernels)()
+
+def _run(
+    notebook: Path, target: Path, environ: Mapping[str, str], manager: KernelManager, client: KernelClient
+) -> None:
+    content = nbformat.read(notebook, as_version=4)
+    content.cells.insert(0, begin(notebook.parent, environ))
+    runner = NotebookClient(content, km=manager, timeout=None, iopub_timeout=OUTPUT_S, raise_on_iopub_timeout=True)
+    runner.kc = client
+    try:
+        runner.execute()
+    except CellExecutionError as error:
+        failed = next(cell for cell in content.cells if errors_of(cell))
+        raise CellFailed(f"{notebook}: {failure_of(failed, errors_of(failed))}") from error
+    except (DeadKernelError, TimeoutError) as error:
+        raise CellFailed(f"{notebook}: the kernel died or does not answer ({error})") from error
+    finally:
+        del content.cells[0]
+        nbformat.write(content, target)

@@ -1,4 +1,4 @@
-"""The commands behind the Makefile: `report`, `measure`, `compare`, `contribute`, `fleet`, `lab`.
+"""The commands behind the Makefile: `report`, `measure`, `fleet`.
 
     python3 -m async_cost.workflow report --profile standard
     python3 -m async_cost.workflow report --run data/runs/<machine>/<utc-time>
@@ -14,7 +14,6 @@ import fcntl
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,14 +23,11 @@ from async_cost.paths import reports_root
 from async_cost.runs.profiles import NOT_EVIDENCE, PROFILES
 from async_cost.workflow import preflight, sitting, toolchain
 from async_cost.workflow.fleet import run_fleet
-from async_cost.workflow.plan import RUNS, Plan
+from async_cost.workflow.plan import Plan
 from async_cost.workflow.running import run_steps
 from async_cost.workflow.steps import READABLE, Progress, Step, StepFailed
 from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import PYTHON, ROOT
-
-#: Where pages go.
-REPORTS = reports_root()
 
 
 def main() -> int:
@@ -52,13 +48,8 @@ def main() -> int:
         )
         command.add_argument("--only", help="only these variants of the one study, separated by semicolons")
         command.add_argument("--run", type=Path, help=of_run)
-    command = commands.add_parser("compare", help="compare two runs, under reports/compare")
-    command.add_argument("runs", type=Path, nargs=2, metavar="RUN", help="folder of a run")
-    command = commands.add_parser("contribute", help="check a run, pack it, and show what a pull request with it says")
-    command.add_argument("run", type=Path, help="folder of the run")
     command = commands.add_parser("fleet", help="measure many machines by Slurm, and make one site of them")
     command.add_argument("config", type=Path, help="which machines, such as fleet/config.toml")
-    commands.add_parser("lab", help="open JupyterLab with both kernels")
     command = commands.add_parser("tool", help="start a program in the environment of these commands")
     command.add_argument("words", nargs=argparse.REMAINDER, help="the program and its arguments")
     arguments = parser.parse_args()
@@ -89,7 +80,7 @@ def start(arguments: argparse.Namespace) -> int:
         arguments.profile, arguments.series = arguments.profile or "standard", None
         if arguments.command == "measure" and arguments.run:
             vars(arguments).update(sitting.repeated(existing_run(arguments.run)))
-    renders = arguments.command in ("compare", "contribute") or (arguments.command == "report" and arguments.run)
+    renders = arguments.command == "report" and arguments.run
     if missing := [] if renders else list(preflight.obstacles()):
         print("Before this can start, it needs:", *missing, sep="\n  - ", file=sys.stderr)
         return 2
@@ -136,64 +127,34 @@ def measure(arguments: argparse.Namespace) -> int:
     """Measure; then publish, if the command is `report`."""
     names = ("command", "profile", "studies", "native", "only", "series")
     plan = Plan(*(getattr(arguments, name) for name in names))
-    pages = [publishing(lambda: [plan.run()])] if arguments.command == "report" else []
+    pages = [publishing(plan.run)] if arguments.command == "report" else []
     steps = [*toolchain.steps(arguments.native), *plan.steps(), *pages]
     run_steps(f"make {arguments.command}", steps, ROOT)
     plan.close()
     if pages:
-        return print_page(report_of([plan.run()]))
+        return print_page(plan.run())
     run = os.path.relpath(plan.run())
     print(f"The run is in {run}\n  another sitting of its series, at another hour: make measure RUN={run}")
     return 0
 
 
 @one_at_a_time()
-def render(title: str, runs: list[Path]) -> int:
-    """Publish what is measured already; analyses need no Rust kernel."""
-    run_steps(title, [*toolchain.steps(native=True), publishing(lambda: runs)], ROOT)
-    return print_page(report_of(runs))
+def render(run: Path) -> int:
+    """Publish an existing run; analyses need no Rust kernel."""
+    run_steps("make report", [*toolchain.steps(native=True), publishing(lambda: run)], ROOT)
+    return print_page(run)
 
 
 def report(arguments: argparse.Namespace) -> int:
-    if arguments.run:
-        return render(f"make report RUN={arguments.run}", [existing_run(arguments.run)])
-    return measure(arguments)
-
-
-def compare(arguments: argparse.Namespace) -> int:
-    return render("make compare", [existing_run(folder) for folder in arguments.runs])
-
-
-@one_at_a_time()
-def contribute(arguments: argparse.Namespace) -> int:
-    run = existing_run(arguments.run)
-    run_steps("make contribute", toolchain.steps(native=True), ROOT)
-    command: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.contribute", run, RUNS]
-    return subprocess.run(command, cwd=ROOT).returncode
+    return render(existing_run(arguments.run)) if arguments.run else measure(arguments)
 
 
 def fleet(arguments: argparse.Namespace) -> int:
-    if not arguments.config.is_file():
-        raise StepFailed(
-            f"{arguments.config} is no file: name a configuration, as in make fleet CONFIG=fleet/config.toml"
-        )
     if shutil.which("sbatch") is None:
         raise StepFailed("there is no sbatch here: run this where jobs can be submitted to Slurm")
     with one_at_a_time():
         run_steps("make fleet", toolchain.steps(native=True), ROOT)
     return run_fleet(arguments.config)
-
-
-def lab(arguments: argparse.Namespace) -> int:
-    setup(argparse.Namespace(native=False))
-    del os.environ["JUPYTER_NO_CONFIG"]  # the extensions of JupyterLab are configured by its packages
-    options = ["--ServerApp.root_dir=.", "--LabApp.default_url=/lab/tree/notebooks/start-here.ipynb"]
-    options += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
-    options += os.environ.get("LAB_OPTIONS", "").split()
-    try:
-        return subprocess.run([PYTHON, "-m", "jupyterlab", *options], cwd=ROOT).returncode
-    except KeyboardInterrupt:  # the usual way to leave JupyterLab
-        return 0
 
 
 def tool(words: list[str]) -> int:
@@ -215,25 +176,17 @@ def existing_run(folder: Path) -> Path:
     return folder.resolve()
 
 
-def publishing(runs: Callable[[], list[Path]]) -> Step:
-    """Execute the analyses of `runs`, called when the step begins, and publish them."""
+def publishing(run: Callable[[], Path]) -> Step:
+    """Execute the analyses of the run, whose folder is known when the step begins, and publish them."""
 
     def publish(progress: Progress) -> None:
         def readable(line: str) -> None:
             if line.startswith(READABLE):
                 progress.say(f"The page: {where(Path(line.removeprefix(READABLE)))}")
 
-        program: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.publishing"]
-        progress.command([*program, REPORTS, report_of(runs()), *runs()], progress=readable)
+        progress.command([PYTHON, "-m", "async_cost.workflow.publishing", run()], progress=readable)
 
     return Step("analyse and publish", publish, 60)
-
-
-def report_of(runs: list[Path]) -> Path:
-    """The folder of the pages: reports/<machine>/<utc-time> for a run, one below reports/compare for several."""
-    if len(runs) == 1:
-        return REPORTS / runs[0].parent.name / runs[0].name
-    return REPORTS / "compare" / "--".join(f"{run.parent.name}-{run.name}" for run in runs)
 
 
 def where(page: Path) -> str:
@@ -241,7 +194,6 @@ def where(page: Path) -> str:
     return f"{os.path.relpath(page)}\n  {page.as_uri()}"
 
 
-def print_page(report: Path) -> int:
-    page = report / "index.html"
-    print(f"{'The page' if report.parent == REPORTS / 'compare' else 'All pages'}: {where(page)}")
+def print_page(run: Path) -> int:
+    print(f"All pages: {where(reports_root() / run.parent.name / run.name / 'index.html')}")
     return 0

@@ -1,6 +1,6 @@
-"""Check a run before it is offered to others, pack its tables, and show what the offer says.
+"""Check a run before it is offered to others, and pack its tables.
 
-    python -m async_cost.workflow.contribute data/runs/<machine>/<utc-time> data/runs
+    python -m async_cost.workflow.contribute data/runs/<machine>/<utc-time>
 
 Packing replaces `<study>.time.csv` by `<study>.time.csv.gz` and so on, without the time of packing or the name of the
 file. A run that is packed already stays as it is. Nothing is changed unless all checks pass.
@@ -16,20 +16,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from async_cost import words
 from async_cost.errors import DataError
 from async_cost.files import write_whole
 from async_cost.machines.many import read_many
-from async_cost.paths import shown
-from async_cost.report import numbers, provenance
-from async_cost.report.records import refused_groups, remarks
-from async_cost.runs import series
-from async_cost.runs.comparisons import HEADLINES, file_of
+from async_cost.paths import runs_root, shown
+from async_cost.runs.comparisons import file_of
 from async_cost.runs.find import find_runs, load_run
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import check_clock
 from async_cost.runs.run import Run
-from async_cost.statistics.measured import Measured
 
 #: Bytes that a contributed run may take. The repository keeps every run for ever.
 LIMIT_BYTES = 6_000_000
@@ -42,39 +37,32 @@ FOLDER = re.compile(
 SHORTEST_NAME = 3
 COMMON_NAMES = {"root", "user", "admin", "ubuntu", "debian", "runner", "localhost", "linux"}
 
-#: What no program can check, as part of the pull request's text.
-REVIEW = """## For the reviewer
 
-- The pull request adds this folder and data/comparisons/, and changes nothing else but data/judged.csv.
-- `make contribute` with this run, on its branch, changes no file and prints this text.
-- The revision in run.json is one of this repository, without changes (`git.clean`).
-- Processor, load and duration are plausible, and so is each finding that differs from those of other machines.
-"""
-
-
-def objections(run: Run, runs: Path) -> Iterator[str]:
+def objections(run: Run) -> Iterator[str]:
     """Why `run` cannot be contributed, as sentences. What its controls say is no reason: if they find fault, its own
     pages conclude nothing, and other runs still benefit.
     """
-    mine = run.path.resolve()
-    if mine != (runs / run.info.run_id).resolve():
-        yield f"the run lies in {shown(run.path)}; move it to {shown(runs / run.info.run_id)}"
+    mine, place = run.path.resolve(), runs_root() / run.info.run_id
+    if mine != place.resolve():
+        yield f"the run lies in {shown(run.path)}; move it to {shown(place)}"
     if run.info.profile in NOT_EVIDENCE:
         yield f"the profile is {run.info.profile}, which is never evidence; measure in the standard profile"
     for file in sorted(run.path.iterdir()):
         if file.name != "run.json" and not file.name.endswith(TABLES):
             yield f"{file.name} is not part of a run; remove it"
+    if (size := packed_size(run.path)) > LIMIT_BYTES:
+        yield f"it takes {size:,} bytes packed, more than {LIMIT_BYTES:,}; measure with fewer rounds or studies"
     yield from _personal(run)
     # Whether it has the samples of a known run, or the name of another machine: the check of the page on hardware.
-    others = [folder for folder in find_runs(runs) if folder.resolve() != mine]
+    others = [folder for folder in find_runs(runs_root()) if folder.resolve() != mine]
     yield from read_many([*others, mine]).aside.filter(run="/".join(mine.parts[-2:]))["reason"]
 
 
 def _personal(run: Run) -> Iterator[str]:
     """Whatever names a folder, a user or a host. Tables hold words of the study and numbers, run.json the rest."""
     text = (run.path / "run.json").read_text(encoding="utf-8")
-    for found in sorted(set(FOLDER.findall(text))):
-        yield f"run.json names the folder {found!r}; blank it out"
+    for folder in sorted(set(FOLDER.findall(text))):
+        yield f"run.json names the folder {folder!r}; blank it out"
     machine = json.dumps(json.loads(text)["machine"])
     for name in sorted(_names() - COMMON_NAMES):
         if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", machine):
@@ -89,14 +77,6 @@ def _names() -> set[str]:
     return {name for name in names if len(name) >= SHORTEST_NAME}
 
 
-def pack(run: Path) -> list[Path]:
-    """Compress the tables of a run in place, one after the other; returns all files of the run."""
-    for table in sorted(run.glob("*.csv")):
-        write_whole(table.with_name(f"{table.name}.gz"), packed_bytes(table))
-        table.unlink()
-    return sorted(path for path in run.iterdir() if path.name == "run.json" or path.name.endswith(".csv.gz"))
-
-
 def packed_bytes(table: Path) -> bytes:
     """A table compressed as `gzip -9n` does: the same bytes for the same table, anywhere and any time."""
     return gzip.compress(table.read_bytes(), compresslevel=9, mtime=0)
@@ -108,64 +88,35 @@ def packed_size(run: Path) -> int:
     return sum(len(packed_bytes(file)) if file.suffix == ".csv" else file.stat().st_size for file in files)
 
 
-def preview(run: Run, files: list[Path]) -> str:
-    """What the pull request says: machine, trust, the findings with a name, files. Markdown."""
-    ratios = read_many([run.path]).ratios
-    named = ("study", "variant", "other", "parameter")
-    rows = {tuple(map(row.get, named)): row for row in ratios.reverse().iter_rows(named=True)}
-    found = [
-        f"{label}: {numbers.value(numbers.RATIO, row['ratio'], row['low'], row['high'])}"
-        for key, label in HEADLINES.items()
-        if (row := rows.get(key))
-    ]
-    studies = []
-    for name, study in run.info.studies.items():
-        processes = words.counted(len(study.episodes), "process")
-        amount = f"{words.code(name)}: {words.counted(study.rounds, 'round')} in {processes}."
-        refused = refused_groups(Measured(run, name)) or "Its controls refuse none of its comparisons."
-        studies.append(" ".join([amount, refused, *remarks(run, name)]))
-    listed = [f"{words.code(file.name)}, {file.stat().st_size / 1000:,.0f} kB" for file in files]
-    return (
-        f"# Run {run.info.run_id}\n\n{words.escape(provenance.headline(run.info))}\n\n{words.bullets(studies)}\n\n"
-        f"## What it says\n\n{words.bullets(found) or 'None of the findings with a name.'}\n\n## Files\n\n{words.bullets(listed)}\n\n"
-        f"{REVIEW}"
-    )
-
-
-def contribute(folder: Path, runs: Path) -> str:
-    """Check and pack the run in `folder`, or all runs of its series; returns the preview. Raises `DataError` with all
-    objections, having changed nothing.
+def contribute(folder: Path) -> Run:
+    """Check and pack the run in `folder`, or all runs of its series. Raises DataError with all objections, having
+    changed nothing.
     """
-    against: list[str] = []
     run = load_run(folder)
-    for one in run.sittings:
-        check_clock(one.path / "run.json", one.info)
-        against += objections(one, runs)
-        if (size := packed_size(one.path)) > LIMIT_BYTES:
-            limit = f"{size:,} bytes packed, more than {LIMIT_BYTES:,}"
-            against.append(f"it takes {limit}; measure with fewer rounds or studies")
-    if against:
-        raise DataError(folder, "this run cannot be contributed:\n" + "\n".join(f"  - {text}" for text in against), "")
-    files = [file for one in run.sittings for file in pack(one.path)]
-    load_run(folder)  # as every reader will find it
-    return preview(run, files)
+    for sitting in run.sittings:
+        check_clock(sitting.path / "run.json", sitting.info)
+    if against := [f"  - {text}" for sitting in run.sittings for text in objections(sitting)]:
+        raise DataError(folder, "\n".join(["this run cannot be contributed:", *against]), "")
+    for table in (table for sitting in run.sittings for table in sorted(sitting.path.glob("*.csv"))):
+        write_whole(table.with_name(f"{table.name}.gz"), packed_bytes(table))
+        table.unlink()
+    return load_run(folder)  # as every reader will find it
 
 
 def main() -> None:
-    run, runs = map(Path, sys.argv[1:])
     try:
-        print(contribute(run, runs))
+        run = contribute(Path(sys.argv[1]))
     except DataError as error:
         sys.exit(str(error).rstrip(". \n"))
-    folders = series.folders(run)
-    texts = ((one / "run.json").read_text(encoding="utf-8") for one in folders)
-    hashes = {digest for text in texts for digest in re.findall(r'"comparisons": "(\w+)"', text)}
-    added = " ".join(map(shown, (*folders, *(file_of(run, digest) for digest in sorted(hashes)))))
-    machine = run.resolve().parent.name
+    machine = run.info.run_id.split("/")[0]
     print(f"The run is checked and packed. To offer it:\n\n  git switch -c run-{machine}")
-    print(f"  git add {added}\n  make findings  # what it says of our findings and of claims")
+    folders = [sitting.path for sitting in run.sittings]
+    texts = [(folder / "run.json").read_text(encoding="utf-8") for folder in folders]
+    hashes = sorted({digest for text in texts for digest in re.findall(r'"comparisons": "(\w+)"', text)})
+    print(f"  git add {' '.join(map(shown, [*folders, *(file_of(run.path, digest) for digest in hashes)]))}")
+    print("  make findings  # what it says of our findings and of claims")
     print(f"  git add data/judged.csv\n  git commit -m 'data: a run on {machine}'\n")
-    print("Then push the branch and open a pull request with the text above.")
+    print("Then push the branch and open a pull request; CONTRIBUTING.md says what a reviewer looks at.")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from async_cost.paths import repository_root
 from async_cost.runs.find import open_run, reference_run
 from async_cost.runs.run import Run
 from async_cost.workflow.execute import CellFailed
-from async_cost.workflow.publishing import execute, rooms_of
+from async_cost.workflow.publishing import analyses_of, execute
 from async_cost.workflow.studies import analysis
 
 #: The two files, and their columns.
@@ -43,10 +43,10 @@ def tables(findings: Iterable[Finding]) -> dict[str, list[dict[str, object]]]:
 
 def main() -> None:
     run = reference_run()
-    rooms = [room for room in rooms_of(run.info) if ".finding(" in analysis(room).read_text(encoding="utf-8")]
+    names = [name for name in analyses_of(run.info) if ".finding(" in analysis(name).read_text(encoding="utf-8")]
     try:
         with tempfile.TemporaryDirectory() as temporary:
-            found = recorded(execute(rooms, Path(temporary), {"ASYNC_COST_RUN": str(run.path.resolve())}, Path))
+            found = recorded(execute(names, Path(temporary), {"ASYNC_COST_RUN": str(run.path.resolve())}, Path))
     except CellFailed as error:
         sys.exit(str(error))
     for name, rows in tables(found).items():

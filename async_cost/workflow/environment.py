@@ -1,4 +1,4 @@
-"""The environment of every process that the workflow starts: `settle` makes it ours before anything else happens, and
+"""The environment of every process that the workflow starts: `prepare` makes it ours before anything else happens, and
 all of them inherit it.
 
 Of a user's own variables a process gets those listed here: where programs and packages come from, and what a terminal
@@ -27,7 +27,7 @@ PASSED = re.compile(
             r"CARGO_(?:HOME|TARGET_DIR|INCREMENTAL|BUILD_JOBS|TERM_\w+|(?:HTTP|NET|REGISTRY|REGISTRIES|SOURCE)_\w+)",
             r"SLURM_\w+|SBATCH_\w+|LAB_OPTIONS",
             # Of our own, what a user, a fleet or a test sets (CONTRIBUTING.md).
-            r"ASYNC_COST_(?:RUNS?|REPORTS|EXPERIMENTS|CHROMIUM|MACHINE|PROFILE|FLEET|ORDERINGS|WEAKEN|TRACED|(?:REQUIRE|SOAK)_\w+)",
+            r"ASYNC_COST_(?:RUNS?|COMPARE|REPORTS|EXPERIMENTS|CHROMIUM|MACHINE|PROFILE|FLEET|ORDERINGS|WEAKEN|TRACED|(?:REQUIRE|SOAK)_\w+)",
         ]
     )
 )
@@ -59,7 +59,7 @@ OURS = {
 }
 
 
-def settle() -> None:
+def prepare() -> None:
     """Make this process's environment the one described above, and tell and log which variables that matter it lacks.
     A terminal with few characters shows others as `?`.
     """
@@ -69,11 +69,11 @@ def settle() -> None:
     for name in dropped:
         del os.environ[name]
     if matter := sorted(filter(MATTERS.fullmatch, dropped)):
-        told = f"Not passed on, so that builds and numbers are those of others: {', '.join(matter)}"
-        print(told, file=sys.stderr)
+        message = f"Not passed on, so that builds and numbers are those of others: {', '.join(matter)}"
+        print(message, file=sys.stderr)
         log = TOOLS / "log" / "environment.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_text(f"{told}\n", encoding="utf-8")
+        log.write_text(f"{message}\n", encoding="utf-8")
     first = str(VENV / "bin")
     path = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder != first]
     os.environ.update(OURS, PATH=os.pathsep.join([first, *path]))

@@ -11,18 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from async_cost.files import read_json, write_whole
 from async_cost.workflow import layouts
 from async_cost.workflow.steps import CommandFailed, Progress, Seen, StepFailed
-
-#: Processes that may die of one episode before the measurement gives up.
-ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
@@ -42,8 +37,8 @@ class Start:
 
     @classmethod
     def read(cls, partial: Path, study: str) -> Start | None:
-        """What `study` wrote into the partial run and `seal` has sealed; None without, or if its program is gone or has
-        changed since.
+        """What `study` wrote into the partial run and `record_program` completed; None without, or if its program has
+        changed since or is gone.
         """
         try:
             start = json.loads(start_file(partial, study).read_text(encoding="utf-8"))
@@ -54,63 +49,31 @@ class Start:
         library = start["library"] or {"path": None, "entry": ""}
         path = library["path"] and Path(library["path"])
         command = (start["program"], *start["arguments"])
-        return cls(
-            command, path, library["entry"], tuple(start["until"]), start["done_status"], start["refused_status"]
-        )
+        statuses = start["done_status"], start["refused_status"]
+        return cls(command, path, library["entry"], tuple(start["until"]), *statuses)
 
     def run(self, study: str, until: int, env: Mapping[str, str], progress: Progress, layout: int) -> None:
         """Measure `study` up to the round `until`, linked in the order that `layout` draws where that can be. Raises
         StepFailed if a process is refused, or if two processes die.
         """
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                padding = {"ASYNC_COST_PADDING": "x" * random.randrange(4096)}
-                with self._file(study, layout) as file:
-                    self._process(file, str(until), {**env, **padding}, progress, self.done_status)
-                return
-            except CommandFailed as error:
-                if error.status == 0:
-                    problem = "its cell panicked (see below), or uses variables of other cells; make it stand alone"
-                    raise StepFailed(f"an episode of {study} was not measured: {problem}\n{error}") from error
-                if error.status == self.refused_status or attempt == ATTEMPTS:
-                    raise
-
-    def prepare(self, study: str, env: Mapping[str, str], progress: Progress) -> None:
-        """Prove the work of `study` once more, and enter it into the partial run that `env` names."""
-        with self._file(study, None) as file:
-            self._process(file, "prepare", env, progress, 0)
-
-    def _process(self, file: Path, episode: str, env: Mapping[str, str], progress: Progress, status: int) -> None:
-        command = self.command if self.library else (str(file), *self.command[1:])
-        typed = f"LOAD_AND_RUN {file} {self.entry}\n" if self.library else ""
-        # A kernel's program runs cells when it has this variable.
-        kernel = {"EVCXR_IS_RUNTIME": "1"} if typed else {}
-        everything = {**env, **kernel, "ASYNC_COST_EPISODE": episode}
-        progress.command(command, env=everything, typed=typed, status=status)
-
-    @contextmanager
-    def _file(self, study: str, layout: int | None) -> Iterator[Path]:
-        """What a process runs: the program, or the library of the cell, in the link order that `layout` draws.
-
-        Of a library that has none, a copy: pages of one file would keep their places in memory.
-        """
         program = self.library or Path(self.command[0])
-        with nullcontext() if layout is None else layouts.drawn(program, layout) as drawn:
-            if drawn or not self.library:
-                yield drawn or program
-                return
-        copy = self.library.with_stem(f"episode-of-{study}")
-        copy.unlink(missing_ok=True)  # not written over: a process that is still there may be running it
-        try:
-            shutil.copyfile(self.library, copy)
-        except OSError as error:
-            raise StepFailed(
-                f"{study} cannot be started: {error}; free some space, then run the same command again"
-            ) from error
-        try:
-            yield copy
-        finally:
-            copy.unlink(missing_ok=True)
+        for attempt in (1, 2):
+            everything = {**env, "ASYNC_COST_EPISODE": str(until), "ASYNC_COST_PADDING": "x" * random.randrange(4096)}
+            with layouts.relinked(program, layout) as drawn:
+                command, typed = (str(drawn or program), *self.command[1:]), ""
+                if self.library:
+                    # A kernel's program runs cells when it has this variable.
+                    everything["EVCXR_IS_RUNTIME"] = "1"
+                    command, typed = self.command, f"LOAD_AND_RUN {drawn or program} {self.entry}\n"
+                try:
+                    progress.command(command, everything, typed=typed, status=self.done_status)
+                    return
+                except CommandFailed as error:
+                    if error.status == 0:
+                        problem = "its cell panicked (see below), or uses variables of other cells; make it stand alone"
+                        raise StepFailed(f"an episode of {study} was not measured: {problem}\n{error}") from error
+                    if error.status == self.refused_status or attempt == 2:
+                        raise
 
 
 def start_file(partial: Path, study: str) -> Path:
@@ -118,36 +81,20 @@ def start_file(partial: Path, study: str) -> Path:
     return partial / f"{study}.episode.json"
 
 
-def seal(partial: Path, study: str, kept: Path) -> None:
-    """Record what `study` is measured with, since another build would have the same path; keep what links it again.
-    A copy goes into the folder `kept`, for further sittings.
-    """
+def record_program(partial: Path, study: str) -> None:
+    """Record what `study` is measured with, since another build would have the same path; keep what links it again."""
     file = start_file(partial, study)
     start = json.loads(file.read_text(encoding="utf-8"))
     measured = linked = Path(start["program"])
     if start["library"]:
         measured = Path(start["library"]["path"])
         linked = measured.parent / "deps" / "libctx.so"  # cargo's name for the kernel's last cell
-    layouts.keep(measured, linked)
+    layouts.store(measured, linked)
     write_json(file, start | {"sha256": _digest(start)})
-    kept.mkdir(parents=True, exist_ok=True)
-    shutil.copy(file, kept)
 
 
-def reuse(kept: Path, partial: Path, study: str, env: Mapping[str, str], progress: Progress) -> None:
-    """Begin `study` of another sitting with what an earlier one has sealed: nothing is compiled, all is proved again.
-    Raises StepFailed.
-    """
-    sealed_before = start_file(kept, study).read_bytes()
-    start_file(partial, study).unlink(missing_ok=True)  # of a process that was killed
-    _start(kept, study).prepare(study, env, progress)
-    if not start_file(partial, study).exists():
-        raise StepFailed(f"{study} was not proved again: the log holds what its cell printed")
-    write_whole(start_file(partial, study), sealed_before.decode())
-
-
-def is_sealed(partial: Path, study: str) -> bool:
-    """Whether `study` can still be measured with what was sealed."""
+def is_ready(partial: Path, study: str) -> bool:
+    """Whether `study` can still be measured with that program."""
     return Start.read(partial, study) is not None
 
 

@@ -121,8 +121,7 @@ def measure(jobs: Mapping[str, list[str]], hours: float) -> None:
 
 def publish(run: Path) -> bool:
     """Write the pages of a run, and renew the list of all; whether that succeeded."""
-    pages = reports_root() / run.parent.name / run.name
-    command: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.publishing", reports_root(), pages, run]
+    command: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.publishing", run]
     return subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL).returncode == 0
 
 

@@ -34,9 +34,9 @@ def seed(run_id: str, study: str, until: int) -> int:
     return 1 + int.from_bytes(digest[:4], "big") // 4
 
 
-def keep(file: Path, linked: Path) -> None:
+def store(file: Path, linked: Path) -> None:
     """Keep next to `file`, a program or library, what it was linked from: the linker wrote it beside `linked`."""
-    folder = _kept(file)
+    folder = _stored(file)
     shutil.rmtree(folder, ignore_errors=True)
     if (archive := Path(f"{linked}.tar")).exists():
         with tarfile.open(archive) as what:
@@ -44,12 +44,12 @@ def keep(file: Path, linked: Path) -> None:
 
 
 @contextmanager
-def drawn(file: Path, seed: int) -> Iterator[Path | None]:
+def relinked(file: Path, seed: int) -> Iterator[Path | None]:
     """`file`, linked in the order that `seed` draws and removed afterwards; None where it cannot be."""
     for stale in file.parent.glob(f"{file.name}.layout*"):  # of a process that was killed
         stale.unlink()
     layout, linker = Path(f"{file}.layout{seed}"), _linker()
-    response = next(_kept(file).glob("*/response.txt"), None)
+    response = next(_stored(file).glob("*/response.txt"), None)
     if not (response and linker):
         yield None
         return
@@ -61,7 +61,7 @@ def drawn(file: Path, seed: int) -> Iterator[Path | None]:
         layout.unlink(missing_ok=True)
 
 
-def _kept(file: Path) -> Path:
+def _stored(file: Path) -> Path:
     return Path(f"{file}.link")
 
 

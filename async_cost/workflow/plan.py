@@ -66,8 +66,6 @@ class Plan:
         #: Load averages before anything of ours ran: afterwards they tell of the compiler that compiled the cells.
         self.load_before = os.getloadavg()
         about = [profile, *self.studies, str(native), only or ""]
-        #: How the studies of this very program are started: a further sitting compiles and counts nothing again.
-        self.seals = RUNS / ".partial" / f"sealed-{_fingerprint(about)}"
         about += [toolchain.revision(), series["run_id"] if series else ""]
         self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(about)}"
         #: Where `finish` says which run came out of this plan; `close` removes nothing but this plan's claim on it.
@@ -85,18 +83,19 @@ class Plan:
                 return [complete]
         seconds, number = sum(self._seconds().values()), len(self.studies)
         count = Step(f"count {number}", self._count, 40 * number, self._counted, [])
-        if self.series and all(episodes.is_sealed(self.seals, study) for study in self.studies):
-            # Exact counts are read from the first sitting of a series.
-            ready = [Step(f"prove {number} again", self._prove_again, 4 * number, self._prepared)]
-        elif self.native:  # after the counting: what that has compiled is needed here, too
-            ready = [count, Step(f"build {number}", self._build, 5 * number, self._prepared, [count.name])]
+        # Exact counts are read from the first sitting of a series.
+        counts = [] if self.series else [count]
+        if self.native:  # after the counting: what that has compiled is needed here, too
+            needs = [step.name for step in counts]
+            builds = [Step(f"build {number}", self._build, 5 * number, self._prepared, needs)]
         else:
-            rooms = map(self._compile, dict.fromkeys(measuring(study).parent for study in self.studies))
+            folders = map(self._compile, dict.fromkeys(measuring(study).parent for study in self.studies))
             # The longest first, so that two at a time end at about the same time.
-            ready = [count, *sorted(rooms, key=lambda step: -step.expected_s)]
+            builds = sorted(folders, key=lambda step: -step.expected_s)
         return [
             Step("compare notebooks and crates", self._compare, 2, needs=[PACKAGES]),
-            *ready,
+            *counts,
+            *builds,
             Step(f"measure {number} in turns ({self.profile})", self._measure, seconds),
             complete,
         ]
@@ -120,7 +119,7 @@ class Plan:
         return self.partial / f"{study}.counted"
 
     def _prepared(self, *studies: str) -> bool:
-        return all(episodes.is_sealed(self.partial, study) for study in studies or self.studies)
+        return all(episodes.is_ready(self.partial, study) for study in studies or self.studies)
 
     def _seconds(self) -> dict[str, float]:
         return {study: MEASURED[study].seconds(self.profile) * self.times for study in self.studies}
@@ -141,14 +140,16 @@ class Plan:
 
     def _compare(self, progress: Progress) -> None:
         # Else the counts of one program would stand next to the times of another.
-        progress.command([PYTHON, "-m", "async_cost.workflow.in_step", *map(measuring, self.studies)])
+        progress.command([PYTHON, "-m", "async_cost.workflow.pairing", "compare", *map(measuring, self.studies)])
 
     def _count(self, progress: Progress) -> None:
         self._bench("counts", {}, self._counted, lambda study: self._is_counted(study).touch(), progress)
 
     def _build(self, progress: Progress) -> None:
         """Compile and prove the programs that measure."""
-        self._bench("measure", PREPARE, self._prepared, self._seal, progress)
+        self._bench(
+            "measure", PREPARE, self._prepared, lambda study: episodes.record_program(self.partial, study), progress
+        )
 
     def _bench(
         self,
@@ -171,36 +172,23 @@ class Plan:
             for study in studies:
                 then(study)
 
-    def _compile(self, room: Path) -> Step:
-        """Compile and prove the cells that measure the studies of a room, one notebook after the other: they share what
-        a kernel has compiled.
+    def _compile(self, folder: Path) -> Step:
+        """Compile and prove the cells that measure the studies of a folder, one notebook after the other: they share
+        what a kernel has compiled.
         """
-        studies = [study for study in self.studies if measuring(study).parent == room]
-        how = ["--together"] * (self.profile in NOT_EVIDENCE)
+        studies = [study for study in self.studies if measuring(study).parent == folder]
 
         def run(progress: Progress) -> None:
             self.partial.mkdir(parents=True, exist_ok=True)
             for number, study in enumerate(studies):
                 if not self._prepared(study):
                     command: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.execute", measuring(study)]
-                    command += [self.partial / f"{study}.measure.ipynb", *how]
+                    command += [self.partial / f"{study}.measure.ipynb"]
                     progress.part(study, number, len(studies)).command(command, {**self._env(), **PREPARE})
-                    self._seal(study)
+                    episodes.record_program(self.partial, study)
 
-        name, needs = f"compile the cells of {room.name}", [PACKAGES, EVCXR_STEP, CRATES]
+        name, needs = f"compile the cells of {folder.name}", [PACKAGES, EVCXR_STEP, CRATES]
         return Step(name, run, 90 * len(studies), lambda: self._prepared(*studies), needs)
-
-    def _seal(self, study: str) -> None:
-        """Record how the episodes of a study are started, which it has proved."""
-        episodes.seal(self.partial, study, self.seals)
-
-    def _prove_again(self, progress: Progress) -> None:
-        """What the first sitting has compiled, in processes of this one."""
-        self.partial.mkdir(parents=True, exist_ok=True)
-        for study in self.studies:
-            if not self._prepared(study):
-                progress(study)
-                episodes.reuse(self.seals, self.partial, study, self._env(), progress)
 
     def _measure(self, progress: Progress) -> None:
         seconds = self._seconds()

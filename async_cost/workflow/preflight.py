@@ -4,7 +4,6 @@ would lack. (Whether Python will do is checked before, in `__main__`.)
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -53,8 +52,6 @@ def remarks(studies: Sequence[str], evidence: bool) -> Iterator[str]:
     named = tomllib.loads((ROOT / "rust-toolchain.toml").read_text(encoding="utf-8"))["toolchain"]["channel"]
     if (compiler := toolchain.rustc_version()).split()[1] != named:
         yield f"the compiler is {compiler}, not {named} as in rust-toolchain.toml: see `rustup show`"
-    if (load := os.getloadavg()[0]) > 1:
-        yield f"other programs are running (load {load:.1f}, {os.cpu_count()} cores): they disturb the measurement"
     outside = [".", ":(exclude)data/runs", ":(exclude)data/comparisons"]
     command = ["git", "status", "--porcelain", "--untracked-files=normal", "--", *outside]
     archive = not (ROOT / ".git").exists()  # what is around it is another repository, if any

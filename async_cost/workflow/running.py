@@ -22,14 +22,7 @@ QUIET_SECONDS = 10
 
 
 def run_steps(title: str, steps: Sequence[Step], root: Path) -> None:
-    """Run `steps`, each after those that it needs. Raise StepFailed for the first that fails, and stop the other;
-    ValueError, before any runs, for one that needs what is no step before it.
-    """
-    for number, named in enumerate(steps):
-        if unknown := set(named.needs or ()) - {earlier.name for earlier in steps[:number]}:
-            raise ValueError(
-                f"the step {named.name!r} needs {sorted(unknown)}: name steps that come before it in the list"
-            )
+    """Run `steps`, each after those that it needs. Raise StepFailed for the first that fails, and stop the other."""
     logs = root / ".tools" / "log"
     logs.mkdir(parents=True, exist_ok=True)
     display, stop = _Display(), Event()
@@ -40,7 +33,7 @@ def run_steps(title: str, steps: Sequence[Step], root: Path) -> None:
     with ThreadPoolExecutor(LANES) as pool:
         try:
             while waiting or running:
-                while step := next_step(steps, waiting, [one.step for one in running.values()]):
+                while step := next_step(steps, waiting, [current.step for current in running.values()]):
                     waiting.remove(step)
                     log = logs / (re.sub(r"[^a-z0-9]+", "-", step.name.lower()).strip("-") + ".log")
                     head = f"{steps.index(step) + 1}/{len(steps)} {step.name}"
@@ -48,20 +41,20 @@ def run_steps(title: str, steps: Sequence[Step], root: Path) -> None:
                         display.say(f"  {head}: done already")
                         continue
                     log.write_text("", encoding="utf-8")
-                    one = _Running(step, head, log)
-                    running[pool.submit(step.run, Progress(one.take, log, root, stop, display.say))] = one
+                    current = _Running(step, head, log)
+                    running[pool.submit(step.run, Progress(current.take, log, root, stop, display.say))] = current
                     expected = {step: step.expected_s for step in waiting if not step.done()}
                     display.printed = -QUIET_SECONDS  # a new step is shown at once
                 if not (now := list(running.values())):
                     break
-                display.show(now, seconds_left(steps, expected, {one.step: one.left() for one in now}))
+                display.show(now, seconds_left(steps, expected, {current.step: current.left() for current in now}))
                 for future in wait(running, 1, FIRST_COMPLETED).done:
-                    one = running.pop(future)
+                    current = running.pop(future)
                     failed = future.exception()
-                    display.say(f"  {one.head}: {'failed' if failed else 'done'} in {minutes(one.elapsed())}")
+                    display.say(f"  {current.head}: {'failed' if failed else 'done'} in {minutes(current.elapsed())}")
                     if isinstance(failed, StepFailed):
                         raise StepFailed(
-                            f"step {one.head} failed: {failed}\n  whole output: {one.log.relative_to(root)}\n"
+                            f"step {current.head} failed: {failed}\n  whole output: {current.log.relative_to(root)}\n"
                             "  completed steps are kept: run the same command again to continue"
                         ) from failed
                     future.result()
@@ -112,21 +105,17 @@ class _Running:
         return time.monotonic() - self.start
 
     def left(self) -> float:
-        """Seconds for the rest: as the step reports, else as expected, more and more extrapolated from progress."""
+        """Seconds for the rest: as the step reports, else extrapolated from its progress, else as expected."""
         elapsed = self.elapsed()
-        if self.reported is not None:
+        if self.reported:
             return max(self.reported[1] - (elapsed - self.reported[0]), 0)
-        expected = max(self.step.expected_s - elapsed, 0.1 * elapsed)
-        if not self.fraction:
-            return expected
-        extrapolated = elapsed * (1 - self.fraction) / self.fraction
-        return self.fraction * extrapolated + (1 - self.fraction) * expected
+        if self.fraction:
+            return elapsed * (1 - self.fraction) / self.fraction
+        return max(self.step.expected_s - elapsed, 0.1 * elapsed)
 
     def bar(self, width: int) -> str:
         """The step and how much of it is done."""
-        done = self.fraction
-        if done is None:
-            done = self.elapsed() / (self.elapsed() + self.left() + 0.001)
+        done = self.fraction or self.elapsed() / (self.elapsed() + self.left() + 0.001)
         return f"{self.head} [{'#' * round(width * done):-<{width}}] {done:4.0%}"
 
 
@@ -141,8 +130,10 @@ class _Display:
         if not self.terminal and time.monotonic() - self.printed < QUIET_SECONDS:
             return
         self.printed = time.monotonic()
-        line = "  " + " and ".join(one.bar(16 // len(running)) for one in running)
-        line += f" · {minutes(left_s)} left in all" + "".join(f" · {one.text}" for one in running if one.text)
+        line = "  " + " and ".join(current.bar(16 // len(running)) for current in running)
+        line += f" · {minutes(left_s)} left in all" + "".join(
+            f" · {current.text}" for current in running if current.text
+        )
         if self.terminal:
             print("\r\x1b[K" + line[: os.get_terminal_size().columns - 1], end="", flush=True)
         else:

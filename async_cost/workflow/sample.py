@@ -20,7 +20,7 @@ from async_cost.runs import experiments
 from async_cost.runs.find import reference_run
 from async_cost.runs.run import Run
 from async_cost.workflow.execute import CellFailed
-from async_cost.workflow.publishing import execute, rooms_of
+from async_cost.workflow.publishing import analyses_of, execute
 from async_cost.workflow.studies import analysis
 
 FOLDER = Path("docs") / "sample"
@@ -35,7 +35,7 @@ def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
     """
     origin = f"Run {words.code(run.info.run_id)}: {words.escape(provenance.headline(run.info))}."
     numbers = committed()
-    card = latency.card(numbers) or ""
+    card = latency.card(numbers)
     alt = f"{latency.title(numbers)}. The numbers are in the table below."
 
     def screen(pages: str, pictures: str) -> str:
@@ -65,7 +65,7 @@ def main() -> None:
             # What is committed is made of what is committed, wherever somebody has measured the measuring, too.
             environ = {"ASYNC_COST_RUN": str(run.path.resolve()), "ASYNC_COST_COMMITTED": "1"}
             environ["ASYNC_COST_EXPERIMENTS"] = experiments.committed()
-            executed = execute(rooms_of(run.info), Path(temporary), environ, Path)
+            executed = execute(analyses_of(run.info), Path(temporary), environ, Path)
             files = made(run, executed)
     except (CellFailed, PublishError) as error:
         sys.exit(str(error))

@@ -88,18 +88,10 @@ def repeated(run: Path) -> dict[str, Any]:
 
 BEGIN = "A new series begins with `make measure`"
 #: What the sittings of a series have in common, by its place in run.json.
-COMMON = {
-    "program": "the program (rust-kernels/ without tests, the Rust notebooks, Cargo.lock)",
-    "toolchain.rustc": "the compiler",
-    "toolchain.evcxr": "the Rust kernel",
-    "codegen": "the options of the compiler",
-    "machine.name": "the name of the machine",
-    "machine.cpu": "the processor",
-    "machine.logical_cores": "the number of its cores",
-    "machine.caches": "its caches",
-    "profile": "the profile",
-    "studies": "the studies",
-}
+COMMON = (
+    *("program", "toolchain.rustc", "toolchain.evcxr", "codegen", "profile", "studies"),
+    *("machine.name", "machine.cpu", "machine.logical_cores", "machine.caches"),
+)
 
 
 def refuse_other(first: Mapping[str, Any], this: Mapping[str, Any]) -> None:
@@ -112,7 +104,7 @@ def refuse_other(first: Mapping[str, Any], this: Mapping[str, Any]) -> None:
             run = run.get(name) if isinstance(run, Mapping) else None
         return sorted(run) if place == "studies" and run else run
 
-    differ = [words for place, words in COMMON.items() if recorded(this, place) not in (None, recorded(first, place))]
+    differ = [place for place in COMMON if recorded(this, place) not in (None, recorded(first, place))]
     if differ:
         revision = (first.get("git") or {}).get("revision") or "its revision"
         raise StepFailed(

@@ -59,13 +59,13 @@ def analysed() -> dict[str, tuple[str, ...]]:
     """
     notebooks = (ROOT / "notebooks").glob("*/analysis.ipynb")
     about = {path.parent.name: read_json(path, {}).get("metadata", {}).get("async_cost") for path in notebooks}
-    ordered = sorted((one["order"], room, tuple(one["studies"])) for room, one in about.items() if one)
-    return {room: studies for _, room, studies in ordered}
+    ordered = sorted((one["order"], folder, tuple(one["studies"])) for folder, one in about.items() if one)
+    return {folder: studies for _, folder, studies in ordered}
 
 
-def analysis(room: str) -> Path:
-    """The notebook that reads a run for `room`."""
-    return ROOT / "notebooks" / room / "analysis.ipynb"
+def analysis(folder: str) -> Path:
+    """The notebook that reads a run for `folder`."""
+    return ROOT / "notebooks" / folder / "analysis.ipynb"
 
 
 def source_of(notebook: Path) -> Path:
@@ -74,6 +74,6 @@ def source_of(notebook: Path) -> Path:
 
 
 def crate_of(notebook: Path) -> Path:
-    """The folder of the crate that a Rust notebook is: the room's for `measure`, else one of its own in the room."""
-    room = ROOT / "rust-kernels" / notebook.parent.name
-    return room if notebook.stem == "measure" else room / notebook.stem
+    """The folder of the crate that a Rust notebook is: for `measure` that of all its notebooks, else one in it."""
+    folder = ROOT / "rust-kernels" / notebook.parent.name
+    return folder if notebook.stem == "measure" else folder / notebook.stem

@@ -87,12 +87,12 @@ pub struct Job {
 }
 
 /// Called once, and pending once.
-pub const ONCE: Job = Job { seed: 7, word: 0, calls: 1, waits: 1, each: 0 };
+pub const ONE_CALL: Job = Job { seed: 7, word: 0, calls: 1, waits: 1, each: 0 };
 
-/// Is pending so many times. It wakes nobody, since whoever polls it does so again at once.
-pub struct Gate(pub u32);
+/// Is pending so many times. It wakes no task, since its caller polls again at once.
+pub struct PendingTimes(pub u32);
 
-impl Future for Gate {
+impl Future for PendingTimes {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
@@ -108,18 +108,18 @@ impl Future for Gate {
 // %%
 /// What came of a job, and how many polls it took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct Outcome {
     pub value: u64,
     pub polls: u64,
 }
 
 /// Polls a future until it is ready.
-fn block_on(mut future: Pin<&mut (impl Future<Output = u64> + ?Sized)>) -> Done {
+fn block_on(mut future: Pin<&mut (impl Future<Output = u64> + ?Sized)>) -> Outcome {
     let context = &mut Context::from_waker(Waker::noop());
     let mut polls = 1;
     loop {
         if let Poll::Ready(value) = future.as_mut().poll(context) {
-            return Done { value, polls };
+            return Outcome { value, polls };
         }
         polls += 1;
     }
@@ -143,19 +143,19 @@ fn spawn(future: impl Future<Output = u64> + 'static) -> Task {
 /// One way to do a job: its timed code, and how large its future is.
 #[derive(Clone)]
 pub struct Way {
-    pub code: Rc<dyn Fn(Job) -> Done>,
+    pub code: Rc<dyn Fn(Job) -> Outcome>,
     pub bytes: usize,
 }
 
 /// The future lies in the frame.
 pub fn in_frame<F: Future<Output = u64>>(make: impl Fn(Job) -> F + 'static) -> Way {
-    let bytes = future_size!(make(ONCE));
+    let bytes = future_size!(make(ONE_CALL));
     Way { code: Rc::new(move |job| block_on(pin!(make(job)))), bytes }
 }
 
 /// The future is made a task.
 pub fn in_task<F: Future<Output = u64> + 'static>(make: impl Fn(Job) -> F + 'static) -> Way {
-    let bytes = future_size!(make(ONCE));
+    let bytes = future_size!(make(ONE_CALL));
     Way { code: Rc::new(move |job| block_on(spawn(make(job)).as_mut())), bytes }
 }
 
@@ -174,7 +174,7 @@ async fn use_word(words: &mut Words, job: Job) -> u64 {
     let mut own = MaybeUninit::uninit();
     let word = words.get_mut(job.word).unwrap_or(&mut own).write(job.seed);
     black_box(&mut *word);
-    Gate(job.waits).await;
+    PendingTimes(job.waits).await;
     *word
 }
 
@@ -190,9 +190,9 @@ pub trait Buffer {
 }
 
 /// In the future, full of zeroes or not.
-pub struct Inside<const WORDS: usize, const ZEROED: bool = false>([MaybeUninit<u64>; WORDS]);
+pub struct InFuture<const WORDS: usize, const ZEROED: bool = false>([MaybeUninit<u64>; WORDS]);
 
-impl<const WORDS: usize, const ZEROED: bool> Buffer for Inside<WORDS, ZEROED> {
+impl<const WORDS: usize, const ZEROED: bool> Buffer for InFuture<WORDS, ZEROED> {
     #[inline(always)]
     fn obtain() -> Self {
         Self(if ZEROED { [MaybeUninit::new(0); WORDS] } else { [MaybeUninit::uninit(); WORDS] })
@@ -278,7 +278,7 @@ async fn calls_boxed<B: Buffer>(job: Job) -> u64 {
 }
 
 /// A task whose calls use one buffer, which is made when it begins.
-async fn calls_with_one<B: Buffer>(job: Job) -> u64 {
+async fn calls_sharing_buffer<B: Buffer>(job: Job) -> u64 {
     let mut buffer = B::obtain();
     let mut sum = job.seed;
     for _ in 0..job.calls {
@@ -292,8 +292,8 @@ async fn calls_with_one<B: Buffer>(job: Job) -> u64 {
 // too. Two sizes of the callee show best what lies where.
 
 // %% tags=["active-ipynb"]
-// println!("inline: {} and {} bytes", future_size!(calls_inline::<Inside<8>>(ONCE)), future_size!(calls_inline::<Inside<512>>(ONCE)));
-// println!("boxed: {} and {} bytes", future_size!(calls_boxed::<Inside<8>>(ONCE)), future_size!(calls_boxed::<Inside<512>>(ONCE)));
+// println!("inline: {} and {} bytes", future_size!(calls_inline::<InFuture<8>>(ONE_CALL)), future_size!(calls_inline::<InFuture<512>>(ONE_CALL)));
+// println!("boxed: {} and {} bytes", future_size!(calls_boxed::<InFuture<8>>(ONE_CALL)), future_size!(calls_boxed::<InFuture<512>>(ONE_CALL)));
 
 // %% [markdown]
 // And how often is it copied? `harness::copies_of` passes a future on, and compares its address when it was made with
@@ -302,10 +302,10 @@ async fn calls_with_one<B: Buffer>(job: Job) -> u64 {
 // %%
 /// How often a future is copied, at least, when it is spawned here, on tokio and on smol.
 pub fn copies_by_spawns() -> [(&'static str, harness::Copies); 3] {
-    let future = || calls_inline::<Inside<512>>(ONCE);
+    let future = || calls_inline::<InFuture<512>>(ONE_CALL);
     let (_, here) = copies_of(future(), |future| block_on(spawn(future).as_mut()));
     let runtime = current_thread();
-    let ready = || call::<Inside<512>>(Job { waits: 0, ..ONCE });
+    let ready = || call::<InFuture<512>>(Job { waits: 0, ..ONE_CALL });
     let (_, tokio) = copies_of(ready(), |future| runtime.block_on(runtime.spawn(future)));
     let executor = smol::LocalExecutor::new();
     let (_, smol) = copies_of(ready(), |future| smol::block_on(executor.run(executor.spawn(future))));
@@ -337,7 +337,7 @@ pub struct Row {
     pub key: Key,
     pub job: Job,
     pub way: Way,
-    pub expected: Done,
+    pub expected: Outcome,
     /// How many calls that is.
     pub units: u64,
     /// Variant and parameter of what it is compared with, and what changes.
@@ -359,14 +359,14 @@ macro_rules! sizes {
 }
 
 /// A row of calls with a buffer: `calls` times a word, and a poll more than it waits.
-fn buffered(bench: &str, variant: &str, (bytes, way): (usize, Way), calls: u32) -> Row {
-    let job = Job { calls, word: bytes / 16, ..ONCE };
+fn buffer_row(bench: &str, variant: &str, (bytes, way): (usize, Way), calls: u32) -> Row {
+    let job = Job { calls, word: bytes / 16, ..ONE_CALL };
     let times = 1 + u64::from(calls);
     Row {
         key: Key::new(bench, variant, format!("bytes={bytes} calls={calls}")),
         job,
         way,
-        expected: Done { value: times * job.seed, polls: times },
+        expected: Outcome { value: times * job.seed, polls: times },
         units: u64::from(calls.max(1)),
         compared: Vec::new(),
     }
@@ -374,13 +374,13 @@ fn buffered(bench: &str, variant: &str, (bytes, way): (usize, Way), calls: u32) 
 
 impl Row {
     /// Compares it with another variant under the same parameter.
-    fn beside(self, variant: &str, change: &str) -> Self {
+    fn compared_with(self, variant: &str, change: &str) -> Self {
         let parameter = self.key.parameter.clone();
-        self.under(variant, parameter, change)
+        self.compared_across(variant, parameter, change)
     }
 
     /// Compares it with another variant under another parameter.
-    fn under(mut self, variant: &str, parameter: String, change: &str) -> Self {
+    fn compared_across(mut self, variant: &str, parameter: String, change: &str) -> Self {
         self.compared.push((variant.to_owned(), parameter, change.to_owned()));
         self
     }
@@ -396,11 +396,13 @@ const CALLS: [u32; 3] = [0, 1, 1000];
 fn inline_or_boxed() -> Vec<Row> {
     let mut rows = Vec::new();
     for calls in CALLS {
-        for sized in sizes!(WORDS => in_task(calls_inline::<Inside<WORDS>>)) {
-            rows.push(buffered("call", "inline", sized, calls));
+        for sized in sizes!(WORDS => in_task(calls_inline::<InFuture<WORDS>>)) {
+            rows.push(buffer_row("call", "inline", sized, calls));
         }
-        for sized in sizes!(WORDS => in_task(calls_boxed::<Inside<WORDS>>)) {
-            rows.push(buffered("call", "boxed", sized, calls).beside("inline", "a box for each call"));
+        for sized in sizes!(WORDS => in_task(calls_boxed::<InFuture<WORDS>>)) {
+            rows.push(
+                buffer_row("call", "boxed", sized, calls).compared_with("inline", "a box for each call"),
+            );
         }
     }
     rows
@@ -421,9 +423,9 @@ fn places() -> Vec<Row> {
         ("in the future, zeroed", "one for all calls", "a buffer of zeroes for each call"),
     ];
     let all = [
-        ("one for all calls", sizes!(WORDS => in_task(calls_with_one::<Inside<WORDS>>))),
-        ("in the future", sizes!(WORDS => in_task(calls_inline::<Inside<WORDS>>))),
-        ("in the future, zeroed", sizes!(WORDS => in_task(calls_inline::<Inside<WORDS, true>>))),
+        ("one for all calls", sizes!(WORDS => in_task(calls_sharing_buffer::<InFuture<WORDS>>))),
+        ("in the future", sizes!(WORDS => in_task(calls_inline::<InFuture<WORDS>>))),
+        ("in the future, zeroed", sizes!(WORDS => in_task(calls_inline::<InFuture<WORDS, true>>))),
         ("in a box", sizes!(WORDS => in_task(calls_inline::<Boxed<WORDS, false>>))),
         ("in a box, zeroed", sizes!(WORDS => in_task(calls_inline::<Boxed<WORDS, true>>))),
         ("from a pool", sizes!(WORDS => in_task(calls_inline::<Pooled<WORDS>>))),
@@ -431,9 +433,9 @@ fn places() -> Vec<Row> {
     let mut rows = Vec::new();
     for (variant, ways) in all {
         for sized in ways {
-            let row = buffered("buffer", variant, sized, HUNDRED);
+            let row = buffer_row("buffer", variant, sized, HUNDRED);
             let changes = CHANGES.iter().filter(|change| change.0 == variant);
-            rows.push(changes.fold(row, |row, (_, base, change)| row.beside(base, change)));
+            rows.push(changes.fold(row, |row, (_, base, change)| row.compared_with(base, change)));
         }
     }
     rows
@@ -451,26 +453,29 @@ fn spawns() -> Vec<Row> {
     macro_rules! on {
         ($words:ident, $runtime:ident, $job:ident => $joined:expr) => {{
             let $runtime = Rc::clone(&$runtime);
-            let code = move |$job: Job| Done { value: $joined, polls: 1 };
-            Way { code: Rc::new(code), bytes: future_size!(call::<Inside<$words>>(ONCE)) }
+            let code = move |$job: Job| Outcome { value: $joined, polls: 1 };
+            Way { code: Rc::new(code), bytes: future_size!(call::<InFuture<$words>>(ONE_CALL)) }
         }};
     }
-    let here = sizes!(WORDS => in_task(call::<Inside<WORDS>>));
+    let here = sizes!(WORDS => in_task(call::<InFuture<WORDS>>));
     let on_tokio = sizes!(WORDS => on!(WORDS, tokio, job => {
-        tokio.block_on(async { tokio.spawn(call::<Inside<WORDS>>(job)).await.expect("it ends") })
+        tokio.block_on(async { tokio.spawn(call::<InFuture<WORDS>>(job)).await.expect("it ends") })
     }));
     let on_smol = sizes!(WORDS => on!(WORDS, smol, job => {
-        smol::block_on(smol.run(smol.spawn(call::<Inside<WORDS>>(job))))
+        smol::block_on(smol.run(smol.spawn(call::<InFuture<WORDS>>(job))))
     }));
     for (variant, ways) in [("a box alone", here), ("tokio", on_tokio), ("smol", on_smol)] {
         let smallest = ways[0].0;
         for sized in ways {
             let bytes = sized.0;
-            let mut row = buffered("spawn", variant, sized, 1);
-            (row.job.waits, row.expected) = (0, Done { value: row.job.seed, polls: 1 });
+            let mut row = buffer_row("spawn", variant, sized, 1);
+            (row.job.waits, row.expected) = (0, Outcome { value: row.job.seed, polls: 1 });
             if bytes > smallest {
-                row =
-                    row.under(variant, format!("bytes={smallest} calls=1"), "a larger buffer in the future");
+                row = row.compared_across(
+                    variant,
+                    format!("bytes={smallest} calls=1"),
+                    "a larger buffer in the future",
+                );
             }
             rows.push(row);
         }
@@ -491,25 +496,32 @@ async fn call_with<B: Buffer>(mut buffer: B, job: Job) -> u64 {
 }
 
 /// Hands its buffer on.
-async fn hand_on<B: Buffer>(buffer: B, job: Job) -> u64 {
+async fn pass_buffer_on<B: Buffer>(buffer: B, job: Job) -> u64 {
     call_with(buffer, job).await
 }
 
 /// A row of a future that calls once and has the output of that call.
-fn single(bench: &str, variant: &str, parameter: String, way: Way) -> Row {
-    let expected = Done { value: ONCE.seed, polls: 1 + u64::from(ONCE.waits) };
-    Row { key: Key::new(bench, variant, parameter), job: ONCE, way, expected, units: 1, compared: Vec::new() }
+fn single_call(bench: &str, variant: &str, parameter: String, way: Way) -> Row {
+    let expected = Outcome { value: ONE_CALL.seed, polls: 1 + u64::from(ONE_CALL.waits) };
+    Row {
+        key: Key::new(bench, variant, parameter),
+        job: ONE_CALL,
+        way,
+        expected,
+        units: 1,
+        compared: Vec::new(),
+    }
 }
 
-fn made() -> Vec<Row> {
-    type Large = Inside<512>;
-    let row = |variant, way| single("made", variant, "bytes=4096".to_owned(), way);
+fn buffer_arguments() -> Vec<Row> {
+    type Large = InFuture<512>;
+    let row = |variant, way| single_call("made", variant, "bytes=4096".to_owned(), way);
     vec![
         row("local", in_task(call::<Large>)),
         row("argument", in_task(|job| call_with(Large::obtain(), job)))
-            .beside("local", "an argument instead of a local"),
-        row("argument, handed on", in_task(|job| hand_on(Large::obtain(), job)))
-            .beside("argument", "one more call that takes it"),
+            .compared_with("local", "an argument instead of a local"),
+        row("argument, handed on", in_task(|job| pass_buffer_on(Large::obtain(), job)))
+            .compared_with("argument", "one more call that takes it"),
     ]
 }
 
@@ -522,7 +534,7 @@ fn made() -> Vec<Row> {
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// What is wrapped.
-type Some = Inside<128>;
+type Some = InFuture<128>;
 
 #[expect(clippy::redundant_async_block, reason = "it is what is measured")]
 fn block_of_variable(job: Job) -> impl Future<Output = u64> {
@@ -534,7 +546,7 @@ async fn within_hour(job: Job) -> u64 {
     tokio::time::timeout(HOUR, call::<Some>(job)).await.expect("an hour does not pass")
 }
 
-async fn in_turn(job: Job) -> u64 {
+async fn in_sequence(job: Job) -> u64 {
     call::<Some>(job).await + call::<Some>(job).await
 }
 
@@ -553,7 +565,7 @@ async fn joined_by_tokio(job: Job) -> u64 {
 
 // %%
 fn wrapped() -> Vec<Row> {
-    let row = |variant, way| single("wrapped", variant, "bytes=1024".to_owned(), way);
+    let row = |variant, way| single_call("wrapped", variant, "bytes=1024".to_owned(), way);
     let (runtime, timed) = (current_thread(), in_task(within_hour));
     let code = Rc::clone(&timed.code);
     let entered = move |job| {
@@ -562,23 +574,25 @@ fn wrapped() -> Vec<Row> {
     };
     let (alone, turn) = ("alone", "two in turn");
     let both = |variant, way, polls| {
-        let expected = Done { value: 2 * ONCE.seed, polls };
+        let expected = Outcome { value: 2 * ONE_CALL.seed, polls };
         Row { expected, ..row(variant, way) }
     };
     let instrumented = |job| call::<Some>(job).instrument(tracing::debug_span!("call"));
     vec![
         row(alone, in_task(call::<Some>)),
         row("async block", in_task(|job| async move { call::<Some>(job).await }))
-            .beside(alone, "an `async` block"),
+            .compared_with(alone, "an `async` block"),
         row("async block of a variable", in_task(block_of_variable))
-            .beside(alone, "an `async` block that awaits a future made before it"),
-        row("map", in_task(|job| call::<Some>(job).map(|value| value))).beside(alone, "`FutureExt::map`"),
-        row("instrument", in_task(instrumented)).beside(alone, "`instrument` without a subscriber"),
-        row("timeout", Way { code: Rc::new(entered), ..timed }).beside(alone, "tokio's `timeout`"),
-        both(turn, in_task(in_turn), 3),
+            .compared_with(alone, "an `async` block that awaits a future made before it"),
+        row("map", in_task(|job| call::<Some>(job).map(|value| value)))
+            .compared_with(alone, "`FutureExt::map`"),
+        row("instrument", in_task(instrumented)).compared_with(alone, "`instrument` without a subscriber"),
+        row("timeout", Way { code: Rc::new(entered), ..timed }).compared_with(alone, "tokio's `timeout`"),
+        both(turn, in_task(in_sequence), 3),
         both("join! of futures", in_task(joined_by_futures), 2)
-            .beside(turn, "both at once, by `futures::join!`"),
-        both("join! of tokio", in_task(joined_by_tokio), 2).beside(turn, "both at once, by `tokio::join!`"),
+            .compared_with(turn, "both at once, by `futures::join!`"),
+        both("join! of tokio", in_task(joined_by_tokio), 2)
+            .compared_with(turn, "both at once, by `tokio::join!`"),
     ]
 }
 
@@ -609,17 +623,21 @@ macro_rules! within {
 }
 
 fn nested() -> Vec<Row> {
-    type Small = Inside<8>;
+    type Small = InFuture<8>;
     let row = |variant, depth, way| {
-        let row = single("nested", variant, format!("depth={depth}"), way);
-        if depth == 1 { row } else { row.under(variant, "depth=1".to_owned(), "more calls around it") }
+        let row = single_call("nested", variant, format!("depth={depth}"), way);
+        if depth == 1 {
+            row
+        } else {
+            row.compared_across(variant, "depth=1".to_owned(), "more calls around it")
+        }
     };
     let mut rows = Vec::new();
     macro_rules! at {
         ($depth:literal: $($dots:tt)*) => {
             rows.push(row("calls", $depth, in_task(|job| within!(makes call::<Small>, job; $($dots)*))));
             rows.push(row("taken", $depth, in_task(|job| within!(awaits awaits(call::<Small>(job)), job; $($dots)*)))
-                .beside("calls", "functions that take a future instead of calling"));
+                .compared_with("calls", "functions that take a future instead of calling"));
         };
     }
     at!(1: );
@@ -650,7 +668,7 @@ fn mix(value: u64) -> u64 {
 #[macro_export]
 macro_rules! innermost_call {
     ($job:expr) => {{
-        Gate($job.waits).await;
+        PendingTimes($job.waits).await;
         mix($job.seed)
     }};
 }
@@ -660,7 +678,7 @@ macro_rules! innermost_call {
 macro_rules! around_call {
     ($call:expr, $job:expr) => {{
         let value = $call;
-        Gate($job.each).await;
+        PendingTimes($job.each).await;
         mix(value)
     }};
 }
@@ -771,20 +789,20 @@ impl<C: Shape> Shape for Around<C> {
 // %%
 /// Functions that call each other, up to 32.
 mod functions {
-    use super::{Gate, Job, mix};
+    use super::{Job, PendingTimes, mix};
 
     /// So many functions, each of which calls the next.
     macro_rules! functions {
         ($last:ident) => {
             pub async fn $last(job: Job) -> u64 {
-                Gate(job.waits).await;
+                PendingTimes(job.waits).await;
                 mix(job.seed)
             }
         };
         ($first:ident $next:ident $($rest:ident)*) => {
             pub async fn $first(job: Job) -> u64 {
                 let value = $next(job).await;
-                Gate(job.each).await;
+                PendingTimes(job.each).await;
                 mix(value)
             }
             functions!($next $($rest)*);
@@ -805,11 +823,11 @@ trait ByHand: Future<Output = u64> + Unpin {
 }
 
 /// The innermost call: its gate, and what goes in.
-struct InnermostByHand(Gate, u64);
+struct InnermostByHand(PendingTimes, u64);
 
 impl ByHand for InnermostByHand {
     fn call(job: Job) -> Self {
-        Self(Gate(job.waits), job.seed)
+        Self(PendingTimes(job.waits), job.seed)
     }
 }
 
@@ -824,7 +842,7 @@ impl Future for InnermostByHand {
 /// A call around another: first that, then its own gate.
 enum AroundByHand<F> {
     Calls(F, u32),
-    Waits(Gate, u64),
+    Waits(PendingTimes, u64),
 }
 
 impl<F: ByHand> ByHand for AroundByHand<F> {
@@ -840,7 +858,7 @@ impl<F: ByHand> Future for AroundByHand<F> {
         if let Self::Calls(future, each) = &mut *self {
             let each = *each;
             match Pin::new(future).poll(context) {
-                Poll::Ready(value) => *self = Self::Waits(Gate(each), value),
+                Poll::Ready(value) => *self = Self::Waits(PendingTimes(each), value),
                 Poll::Pending => return Poll::Pending,
             }
         }
@@ -949,14 +967,14 @@ const POINTS: [(usize, &str); 7] =
     [(4, "never"), (1, "never"), (16, "never"), (32, "never"), (4, "once"), (4, "each"), (32, "each")];
 
 /// What a shape is measured for.
-fn point(variant: &str, depth: usize, waits: &str, way: Way) -> Row {
+fn shape_row(variant: &str, depth: usize, waits: &str, way: Way) -> Row {
     let (once, each) = (u32::from(waits != "never"), u32::from(waits == "each"));
     let polls = 1 + u64::from(once) + u64::from(each) * (depth as u64 - 1);
     Row {
         key: Key::new("shape", variant, format!("depth={depth} waits={waits}")),
-        job: Job { waits: once, each, ..ONCE },
+        job: Job { waits: once, each, ..ONE_CALL },
         way,
-        expected: Done { value: (0..depth).fold(ONCE.seed, |value, _| mix(value)), polls },
+        expected: Outcome { value: (0..depth).fold(ONE_CALL.seed, |value, _| mix(value)), polls },
         units: depth as u64,
         compared: Vec::new(),
     }
@@ -965,18 +983,18 @@ fn point(variant: &str, depth: usize, waits: &str, way: Way) -> Row {
 /// A function that returns at once, as a way. Like a future, it is of a type of its own and may be inlined: called
 /// through a pointer, it would take longer than an `async fn`.
 fn plain(code: impl Fn(Job) -> u64 + 'static) -> Way {
-    Way { code: Rc::new(move |job| Done { value: code(job), polls: 1 }), bytes: 0 }
+    Way { code: Rc::new(move |job| Outcome { value: code(job), polls: 1 }), bytes: 0 }
 }
 
 /// Polls a future until it is ready, out of line like those within it: as many calls of the machine as there are
 /// functions in `fn, out of line`.
-fn block_on_apart(mut future: Pin<&mut impl Future<Output = u64>>) -> Done {
+fn block_on_apart(mut future: Pin<&mut impl Future<Output = u64>>) -> Outcome {
     block_on(pin!(poll_fn(|context| poll_apart(future.as_mut(), context))))
 }
 
 /// `in_frame` for it.
 fn polled_apart<F: Future<Output = u64>>(make: impl Fn(Job) -> F + 'static) -> Way {
-    let bytes = future_size!(make(ONCE));
+    let bytes = future_size!(make(ONE_CALL));
     Way { code: Rc::new(move |job| block_on_apart(pin!(make(job)))), bytes }
 }
 
@@ -1011,7 +1029,7 @@ macro_rules! all_shapes {
     ($depth:literal, $types:ty, $hand:ty, $function:ident) => {{
         let of_macro: &'static $types = Box::leak(Box::default());
         let object = of_dyn($depth);
-        let bytes = future_size!(object.call(ONCE));
+        let bytes = future_size!(object.call(ONE_CALL));
         vec![
             ("async fn", in_frame($function)),
             ("fn", plain(<$types as Shape>::plain)),
@@ -1074,20 +1092,24 @@ fn shapes() -> Vec<Row> {
         let of_functions = |name: &str| waiting && name.starts_with("fn");
         for (variant, way) in ways {
             if !of_functions(variant) {
-                let row = point(variant, depth, waits, way);
+                let row = shape_row(variant, depth, waits, way);
                 let changes = SHAPES.iter().filter(|shape| shape.0 == variant && !of_functions(shape.1));
-                let row = changes.fold(row, |row, (_, base, change)| row.beside(base, change));
+                let row = changes.fold(row, |row, (_, base, change)| row.compared_with(base, change));
                 let deep = depth == 32 && waits == "each";
                 let shallow = || "depth=4 waits=each".to_owned();
-                rows.push(if deep { row.under(variant, shallow(), "32 calls instead of four") } else { row });
+                rows.push(if deep {
+                    row.compared_across(variant, shallow(), "32 calls instead of four")
+                } else {
+                    row
+                });
             }
         }
     }
     let object = RefCell::new(Reused { make: f1, place: Box::pin(None) });
-    let bytes = future_size!(f1(ONCE));
+    let bytes = future_size!(f1(ONE_CALL));
     let code = move |job| block_on(pin!(call_reusing(black_box(&mut *object.borrow_mut()), job)));
-    let reusing = point("dyn, one place", 1, "never", Way { code: Rc::new(code), bytes });
-    rows.push(reusing.beside("async_trait, dyn", "a place that is used again instead of a box"));
+    let reusing = shape_row("dyn, one place", 1, "never", Way { code: Rc::new(code), bytes });
+    rows.push(reusing.compared_with("async_trait, dyn", "a place that is used again instead of a box"));
     rows
 }
 
@@ -1100,7 +1122,7 @@ fn shapes() -> Vec<Row> {
 // %%
 /// Every row.
 pub fn rows() -> Vec<Row> {
-    [inline_or_boxed(), places(), spawns(), made(), wrapped(), nested(), shapes()]
+    [inline_or_boxed(), places(), spawns(), buffer_arguments(), wrapped(), nested(), shapes()]
         .into_iter()
         .flatten()
         .collect()
@@ -1111,7 +1133,7 @@ pub fn rows() -> Vec<Row> {
 /// # Errors
 /// If it does not come to what it must.
 pub fn proven(row: &Row) -> Result<Counts, UnequalWork> {
-    let count = |done: Done| Counts::from([("value", done.value), ("polls", done.polls)]);
+    let count = |done: Outcome| Counts::from([("value", done.value), ("polls", done.polls)]);
     prove(&row.key, &count(row.expected), &count((row.way.code)(row.job)))?;
     let bytes = row.way.bytes as u64;
     Ok(Counts::from([("units", row.units), ("polls", row.expected.polls), ("future_bytes", bytes)]))

@@ -95,7 +95,7 @@ impl Events {
     }
 
     /// Something happens to this arm.
-    fn happen(&self, arm: usize) {
+    fn fire(&self, arm: usize) {
         self.arms[arm].0.store(true, Ordering::Relaxed);
         self.arms[arm].1.wake();
     }
@@ -139,7 +139,7 @@ async fn round(events: &Events, waiting: impl Future<Output = u64>) -> u64 {
             return Poll::Ready(sum);
         }
         if events.known.load(Ordering::Relaxed) == happened as u64 && happened < events.arms.len() {
-            events.happen(happened * STRIDE % events.arms.len());
+            events.fire(happened * STRIDE % events.arms.len());
             happened += 1;
         }
         Poll::Pending
@@ -155,10 +155,10 @@ async fn round(events: &Events, waiting: impl Future<Output = u64>) -> u64 {
 // %%
 /// Asks each arm that has nothing yet.
 async fn by_hand(arms: Vec<Arm>) -> u64 {
-    let mut left: Vec<Option<Arm>> = arms.into_iter().map(Some).collect();
-    let (mut sum, mut missing) = (0, left.len());
+    let mut remaining: Vec<Option<Arm>> = arms.into_iter().map(Some).collect();
+    let (mut sum, mut missing) = (0, remaining.len());
     poll_fn(|context| {
-        for place in &mut left {
+        for place in &mut remaining {
             if let Some(arm) = place
                 && let Poll::Ready(number) = Pin::new(arm).poll(context)
             {
@@ -176,9 +176,9 @@ async fn by_hand(arms: Vec<Arm>) -> u64 {
 async fn by_select_all(mut arms: Vec<Arm>) -> u64 {
     let mut sum = 0;
     while !arms.is_empty() {
-        let (number, _, left) = select_all(arms).await;
+        let (number, _, remaining) = select_all(arms).await;
         sum += number;
-        arms = left;
+        arms = remaining;
     }
     sum
 }
@@ -221,14 +221,14 @@ async fn with_timeout(mut arms: Vec<Arm>) -> u64 {
 
 async fn with_abortable(mut arms: Vec<Arm>) -> u64 {
     let (future, _handle) = abortable(arms.remove(0));
-    future.await.expect("nobody aborts it")
+    future.await.expect("it is not aborted")
 }
 
 async fn with_message(mut arms: Vec<Arm>) -> u64 {
     let (_sender, mut message) = tokio::sync::oneshot::channel::<()>();
     tokio::select! {
         number = arms.remove(0) => number,
-        _ = &mut message => unreachable!("nobody sends"),
+        _ = &mut message => unreachable!("no message is sent"),
     }
 }
 
@@ -416,7 +416,7 @@ pub struct Witness(Sender<(Instant, ThreadId)>);
 
 impl Drop for Witness {
     fn drop(&mut self) {
-        // Whoever asked may have gone.
+        // The receiver may be gone.
         _ = self.0.send((Instant::now(), thread::current().id()));
     }
 }
@@ -441,32 +441,37 @@ pub const STATES: &[State] = &[State::New, State::Message, State::Timer, State::
 /// And where there is a reactor.
 pub const SOCKET: &[State] = &[State::Socket];
 
-/// One permit, the message that does not come, a socket if one is waited for, and whoever is told that the task waits.
-pub struct Begun {
+/// One permit, the message that does not come, a socket if one is waited for, and the channel on which the task says that it waits.
+pub struct TaskInputs {
     permit: Arc<tokio::sync::Semaphore>,
     message: tokio::sync::oneshot::Receiver<()>,
     socket: Option<UnixStream>,
-    told: Sender<()>,
+    started: Sender<()>,
 }
 
 /// A task in that state, which waits for a timer of its runtime, or a socket, like this.
-async fn in_state(state: State, begun: Begun, witness: Witness, wait: impl AsyncFnOnce(Option<UnixStream>)) {
+async fn in_state(
+    state: State,
+    inputs: TaskInputs,
+    witness: Witness,
+    wait: impl AsyncFnOnce(Option<UnixStream>),
+) {
     // Locals are dropped in the reverse order: socket and permit before the witness tells.
     let _witness = witness;
     let _permit = match state {
-        State::Permit => Some(begun.permit.acquire_owned().await.expect("it is not closed")),
+        State::Permit => Some(inputs.permit.acquire_owned().await.expect("it is not closed")),
         _ => None,
     };
     let mut waiting = pin!(async {
         match state {
-            State::Timer | State::Socket => wait(begun.socket).await,
-            // Nobody sends, and nobody goes before the task.
-            _ => drop(begun.message.await),
+            State::Timer | State::Socket => wait(inputs.socket).await,
+            // No message is sent, and the sender outlives the task.
+            _ => drop(inputs.message.await),
         }
     });
     poll_fn(|context| {
         let polled = waiting.as_mut().poll(context);
-        _ = begun.told.send(());
+        _ = inputs.started.send(());
         polled
     })
     .await;
@@ -495,7 +500,7 @@ pub enum Stop {
 }
 
 /// A runtime whose tasks are stopped.
-pub trait Stops: Sized {
+pub trait StoppableRuntime: Sized {
     const NAME: &str;
     /// Whether tasks run on threads of its own.
     const THREADS: bool = true;
@@ -507,7 +512,7 @@ pub trait Stops: Sized {
     /// Waits until something comes from the socket; without one, for a timer.
     fn wait(socket: Option<UnixStream>) -> impl Future<Output = ()>;
     /// Starts a task in this state.
-    fn start(&self, state: State, begun: Begun, witness: Witness) -> Self::Handle;
+    fn start(&self, state: State, inputs: TaskInputs, witness: Witness) -> Self::Handle;
     /// Lets tasks run on the calling thread, where they do.
     fn turn(&self) {}
     /// Stops it; false if there is no such call.
@@ -516,7 +521,7 @@ pub trait Stops: Sized {
         false
     }
     /// Lets it run on.
-    fn let_go(handle: Self::Handle) {
+    fn detach(handle: Self::Handle) {
         drop(handle);
     }
 }
@@ -527,12 +532,12 @@ pub trait Stops: Sized {
 
 // %%
 /// What is expected of a reactor.
-const WATCHED: &str = "a socket can be watched";
+const CAN_WATCH: &str = "a socket can be watched";
 
 /// tokio, on so many threads of its own; none: on the caller's.
 pub struct Tokio<const THREADS: usize>(tokio::runtime::Runtime);
 
-impl<const THREADS: usize> Stops for Tokio<THREADS> {
+impl<const THREADS: usize> StoppableRuntime for Tokio<THREADS> {
     const NAME: &str = if THREADS == 0 { "tokio current_thread" } else { "tokio multi_thread" };
     const THREADS: bool = THREADS > 0;
     type Handle = tokio::task::JoinHandle<()>;
@@ -549,12 +554,12 @@ impl<const THREADS: usize> Stops for Tokio<THREADS> {
     async fn wait(socket: Option<UnixStream>) {
         match socket {
             None => tokio::time::sleep(HOUR).await,
-            Some(socket) => drop(tokio::net::UnixStream::from_std(socket).expect(WATCHED).readable().await),
+            Some(socket) => drop(tokio::net::UnixStream::from_std(socket).expect(CAN_WATCH).readable().await),
         }
     }
 
-    fn start(&self, state: State, begun: Begun, witness: Witness) -> Self::Handle {
-        self.0.spawn(in_state(state, begun, witness, Self::wait))
+    fn start(&self, state: State, inputs: TaskInputs, witness: Witness) -> Self::Handle {
+        self.0.spawn(in_state(state, inputs, witness, Self::wait))
     }
 
     fn turn(&self) {
@@ -582,7 +587,7 @@ pub struct Smol;
 
 static SMOL: smol::Executor<'static> = smol::Executor::new();
 
-impl Stops for Smol {
+impl StoppableRuntime for Smol {
     const NAME: &str = "smol";
     const ENDS: bool = false;
     type Handle = smol::Task<()>;
@@ -597,12 +602,12 @@ impl Stops for Smol {
     async fn wait(socket: Option<UnixStream>) {
         match socket {
             None => drop(smol::Timer::after(HOUR).await),
-            Some(socket) => drop(smol::Async::new(socket).expect(WATCHED).readable().await),
+            Some(socket) => drop(smol::Async::new(socket).expect(CAN_WATCH).readable().await),
         }
     }
 
-    fn start(&self, state: State, begun: Begun, witness: Witness) -> Self::Handle {
-        SMOL.spawn(in_state(state, begun, witness, Self::wait))
+    fn start(&self, state: State, inputs: TaskInputs, witness: Witness) -> Self::Handle {
+        SMOL.spawn(in_state(state, inputs, witness, Self::wait))
     }
 
     fn abort(handle: Self::Handle) -> bool {
@@ -610,7 +615,7 @@ impl Stops for Smol {
         true
     }
 
-    fn let_go(handle: Self::Handle) {
+    fn detach(handle: Self::Handle) {
         handle.detach();
     }
 }
@@ -623,7 +628,7 @@ impl Stops for Smol {
 /// nio.
 pub struct Nio(nio::Runtime);
 
-impl Stops for Nio {
+impl StoppableRuntime for Nio {
     const NAME: &str = "nio";
     type Handle = nio::JoinHandle<()>;
 
@@ -634,14 +639,14 @@ impl Stops for Nio {
     async fn wait(socket: Option<UnixStream>) {
         let Some(socket) = socket else { return nio::sleep(HOUR).await };
         let socket = TcpStream::from(OwnedFd::from(socket));
-        _ = nio::net::TcpStream::try_from(socket).expect(WATCHED).read(&mut [0]).await;
+        _ = nio::net::TcpStream::try_from(socket).expect(CAN_WATCH).read(&mut [0]).await;
     }
 
-    fn start(&self, state: State, begun: Begun, witness: Witness) -> Self::Handle {
+    fn start(&self, state: State, inputs: TaskInputs, witness: Witness) -> Self::Handle {
         if !matches!(state, State::Timer | State::Socket) {
-            return self.0.spawn(in_state(state, begun, witness, async |_| ()));
+            return self.0.spawn(in_state(state, inputs, witness, async |_| ()));
         }
-        let task = move || in_state(state, begun, witness, Self::wait);
+        let task = move || in_state(state, inputs, witness, Self::wait);
         self.0.block_on(|| ready(task).map(nio::spawn_pinned))
     }
 
@@ -654,7 +659,7 @@ impl Stops for Nio {
 /// Ours, which has no reactor.
 pub struct Ours(runtimes_executor::Runtime);
 
-impl Stops for Ours {
+impl StoppableRuntime for Ours {
     const NAME: &str = "ours";
     type Handle = runtimes_executor::JoinHandle<()>;
 
@@ -666,8 +671,8 @@ impl Stops for Ours {
         runtimes_executor::sleep(HOUR).await;
     }
 
-    fn start(&self, state: State, begun: Begun, witness: Witness) -> Self::Handle {
-        self.0.spawn(in_state(state, begun, witness, Self::wait))
+    fn start(&self, state: State, inputs: TaskInputs, witness: Witness) -> Self::Handle {
+        self.0.spawn(in_state(state, inputs, witness, Self::wait))
     }
 }
 
@@ -678,23 +683,23 @@ impl Stops for Ours {
 // %%
 /// Who runs the destructor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Who {
+pub enum Dropper {
     Caller,
     CallerLater,
     Worker,
-    Nobody,
+    Never,
 }
 
-impl Who {
-    /// Under which name it is counted; `otherwise` is what nobody was seen to do.
+impl Dropper {
+    /// Under which name it is counted; `otherwise` stands for what no runtime does.
     fn counter(self, stop: Stop) -> &'static str {
         match (stop, self) {
             (Stop::Abort, Self::CallerLater) => "abort_by_caller_later",
             (Stop::Abort, Self::Worker) => "abort_by_worker",
-            (Stop::Handle, Self::Nobody) => "handle_by_nobody",
+            (Stop::Handle, Self::Never) => "handle_by_nobody",
             (Stop::Runtime, Self::Caller) => "runtime_by_caller",
             (Stop::Runtime, Self::Worker) => "runtime_by_worker",
-            (Stop::Runtime, Self::Nobody) => "runtime_by_nobody",
+            (Stop::Runtime, Self::Never) => "runtime_by_nobody",
             (Stop::InPlace | Stop::Select | Stop::Timeout, Self::Caller) => "in_place_by_caller",
             _ => "otherwise",
         }
@@ -708,7 +713,7 @@ impl Who {
 /// How long anything here may take before it counts as hanging.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a destructor is waited for: of a task that is stopped, far longer than anybody takes, and of one that runs on,
+/// How long a destructor is waited for: of a task that is stopped, far longer than any runtime takes, and of one that runs on,
 /// long enough to see one that was not expected.
 fn patience(stop: Stop) -> Duration {
     if stop == Stop::Handle { Duration::from_millis(50) } else { LIMIT / 2 }
@@ -723,19 +728,19 @@ fn patience(stop: Stop) -> Duration {
 struct Stopping<H> {
     handle: H,
     dropped: Receiver<(Instant, ThreadId)>,
-    lent: Lent,
+    resources: LentResources,
 }
 
 /// What a task was given: a permit, and the other ends of its message and of its socket.
-struct Lent {
+struct LentResources {
     permit: Arc<tokio::sync::Semaphore>,
     _sender: tokio::sync::oneshot::Sender<()>,
     peer: Option<UnixStream>,
 }
 
-impl Lent {
+impl LentResources {
     /// How many permits are missing, and sockets still open: a read from one that is closed ends at once.
-    fn left(&self) -> usize {
+    fn leaked(&self) -> usize {
         let open = self.peer.as_ref().is_some_and(|mut peer| peer.read(&mut [0]).is_err());
         1 - self.permit.available_permits() + usize::from(open)
     }
@@ -755,35 +760,36 @@ fn sockets() -> (UnixStream, UnixStream) {
 
 // %%
 /// Starts a task, and waits until it waits.
-fn begin<H>(state: State, start: impl FnOnce(Begun, Witness) -> H, turn: impl FnOnce()) -> Stopping<H> {
-    let (told, begun) = channel();
+fn begin<H>(state: State, start: impl FnOnce(TaskInputs, Witness) -> H, turn: impl FnOnce()) -> Stopping<H> {
+    let (started, has_started) = channel();
     let (witness, dropped) = channel();
     let (_sender, message) = tokio::sync::oneshot::channel();
     let permit = Arc::new(tokio::sync::Semaphore::new(1));
     let (socket, peer) = (state == State::Socket).then(sockets).unzip();
-    let handle = start(Begun { permit: Arc::clone(&permit), message, socket, told }, Witness(witness));
+    let handle =
+        start(TaskInputs { permit: Arc::clone(&permit), message, socket, started }, Witness(witness));
     if state != State::New {
         turn();
-        begun.recv_timeout(LIMIT / 2).expect("the task begins");
+        has_started.recv_timeout(LIMIT / 2).expect("the task begins");
     }
-    Stopping { handle, dropped, lent: Lent { permit, _sender, peer } }
+    Stopping { handle, dropped, resources: LentResources { permit, _sender, peer } }
 }
 
-fn begin_on<R: Stops>(runtime: &R, state: State) -> Stopping<R::Handle> {
-    begin(state, |begun, witness| runtime.start(state, begun, witness), || runtime.turn())
+fn begin_on<R: StoppableRuntime>(runtime: &R, state: State) -> Stopping<R::Handle> {
+    begin(state, |inputs, witness| runtime.start(state, inputs, witness), || runtime.turn())
 }
 
 /// When and on which thread a destructor ran, if it did.
 type Dropped = Option<(Instant, ThreadId)>;
 /// When a task was stopped, what its destructor told, and what is left.
-type Ended = (Instant, Dropped, usize);
+type DropOutcome = (Instant, Dropped, usize);
 
 /// Whose thread it was.
-fn of_thread(dropped: Dropped) -> Who {
+fn dropper_of(dropped: Dropped) -> Dropper {
     match dropped {
-        None => Who::Nobody,
-        Some((_, thread)) if thread == thread::current().id() => Who::Caller,
-        Some(_) => Who::Worker,
+        None => Dropper::Never,
+        Some((_, thread)) if thread == thread::current().id() => Dropper::Caller,
+        Some(_) => Dropper::Worker,
     }
 }
 
@@ -793,34 +799,34 @@ fn of_thread(dropped: Dropped) -> Who {
 // %%
 /// Who dropped a task of this state that was stopped like this, and what is left afterwards. None where it cannot be
 /// stopped like this, or where a worker may poll it before.
-pub fn who<R: Stops>(state: State, stop: Stop) -> Option<(Who, usize)> {
+pub fn dropped_by<R: StoppableRuntime>(state: State, stop: Stop) -> Option<(Dropper, usize)> {
     if state == State::New && R::THREADS || stop == Stop::Runtime && !R::ENDS {
         return None;
     }
     let runtime = R::new(state);
-    let Stopping { handle, dropped, lent } = begin_on(&runtime, state);
+    let Stopping { handle, dropped, resources } = begin_on(&runtime, state);
     if stop == Stop::Runtime {
         drop(runtime);
-        return Some((of_thread(dropped.try_recv().ok()), lent.left()));
+        return Some((dropper_of(dropped.try_recv().ok()), resources.leaked()));
     }
     if stop == Stop::Handle {
-        R::let_go(handle);
+        R::detach(handle);
     } else if !R::abort(handle) {
         return None;
     }
     let at_once = dropped.try_recv().ok();
-    let who = if at_once.is_some() {
-        of_thread(at_once)
+    let dropper = if at_once.is_some() {
+        dropper_of(at_once)
     } else {
         runtime.turn();
-        match of_thread(dropped.recv_timeout(patience(stop)).ok()) {
-            Who::Caller => Who::CallerLater,
-            who => who,
+        match dropper_of(dropped.recv_timeout(patience(stop)).ok()) {
+            Dropper::Caller => Dropper::CallerLater,
+            dropper => dropper,
         }
     };
-    let left = lent.left();
+    let leaked = resources.leaked();
     std::mem::forget(runtime);
-    Some((who, left))
+    Some((dropper, leaked))
 }
 
 // %% [markdown]
@@ -829,7 +835,7 @@ pub fn who<R: Stops>(state: State, stop: Stop) -> Option<(Who, usize)> {
 
 // %%
 /// Lets others run, and breaks off: the frontier's `run` ends when all tasks have, or when its root panics.
-async fn breaks_off() {
+async fn panic_after_yields() {
     for _ in 0..10 {
         smol::future::yield_now().await;
     }
@@ -837,20 +843,20 @@ async fn breaks_off() {
 }
 
 /// Drops the frontier's executor with a task in this state.
-fn end_frontier(state: State) -> Ended {
+fn end_frontier(state: State) -> DropOutcome {
     let reactor = Reactor::<_, Timed<()>>::new(Epoll::new().expect("an epoll"), TASKS).expect("room");
     let executor = Executor::new(&reactor, TASKS);
     let wait = async |socket| match socket {
         None => pending().await,
-        Some(socket) => drop(Io::in_entry(&reactor, socket, ()).expect(WATCHED).read(&mut [0]).await),
+        Some(socket) => drop(Io::in_entry(&reactor, socket, ()).expect(CAN_WATCH).read(&mut [0]).await),
     };
-    let start = |begun, witness| executor.spawn(|| in_state(state, begun, witness, wait)).expect("room");
-    let Stopping { dropped, lent, .. } = begin(state, start, || {
-        catch_unwind(AssertUnwindSafe(|| executor.run(breaks_off()))).expect_err("it breaks off");
+    let start = |inputs, witness| executor.spawn(|| in_state(state, inputs, witness, wait)).expect("room");
+    let Stopping { dropped, resources, .. } = begin(state, start, || {
+        catch_unwind(AssertUnwindSafe(|| executor.run(panic_after_yields()))).expect_err("it breaks off");
     });
     let start = Instant::now();
     drop(executor);
-    (start, dropped.try_recv().ok(), lent.left())
+    (start, dropped.try_recv().ok(), resources.leaked())
 }
 
 // %% [markdown]
@@ -858,17 +864,17 @@ fn end_frontier(state: State) -> Ended {
 
 // %%
 /// Drops a future in this state.
-fn drop_future(stop: Stop, state: State) -> Ended {
+fn drop_future(stop: Stop, state: State) -> DropOutcome {
     let Tokio(runtime) = Tokio::<0>::new(state);
-    let start = |begun, witness| {
-        let mut future = Box::pin(in_state(state, begun, witness, Tokio::<0>::wait));
+    let start = |inputs, witness| {
+        let mut future = Box::pin(in_state(state, inputs, witness, Tokio::<0>::wait));
         if state != State::New {
             let waits = runtime.block_on(async { futures::poll!(&mut future) });
             assert!(waits.is_pending(), "it waits for ever");
         }
         future
     };
-    let Stopping { handle: future, dropped, lent } = begin(state, start, || {});
+    let Stopping { handle: future, dropped, resources } = begin(state, start, || {});
     let start = runtime.block_on(async {
         let start = Instant::now();
         match stop {
@@ -881,7 +887,7 @@ fn drop_future(stop: Stop, state: State) -> Ended {
         }
         start
     });
-    (start, dropped.try_recv().ok(), lent.left())
+    (start, dropped.try_recv().ok(), resources.leaked())
 }
 
 // %% [markdown]
@@ -890,45 +896,49 @@ fn drop_future(stop: Stop, state: State) -> Ended {
 
 // %%
 /// What of a state may be left behind.
-fn left_of(state: State) -> &'static str {
+fn leak_counter(state: State) -> &'static str {
     if state == State::Socket { "sockets_open" } else { "permits_missing" }
 }
 
 /// Sums up who dropped a task, and what is left.
-fn table_of(states: &[State], stops: &[Stop], who: impl Fn(State, Stop) -> Option<(Who, usize)>) -> Counts {
+fn table_of(
+    states: &[State],
+    stops: &[Stop],
+    dropped_by: impl Fn(State, Stop) -> Option<(Dropper, usize)>,
+) -> Counts {
     let mut counts = Counts::new();
     for (&state, &stop) in states.iter().flat_map(|state| stops.iter().map(move |stop| (state, stop))) {
-        if let Some((who, left)) = who(state, stop) {
-            *counts.entry(who.counter(stop)).or_default() += 1;
-            *counts.entry(left_of(state)).or_default() += left as u64;
+        if let Some((dropper, leaked)) = dropped_by(state, stop) {
+            *counts.entry(dropper.counter(stop)).or_default() += 1;
+            *counts.entry(leak_counter(state)).or_default() += leaked as u64;
         }
     }
     counts
 }
 
-/// As [`who`].
+/// As [`dropped_by`].
 #[expect(clippy::unnecessary_wraps, reason = "as of a runtime, some of which cannot do it")]
-fn seen((_, dropped, left): Ended) -> Option<(Who, usize)> {
-    Some((of_thread(dropped), left))
+fn outcome((_, dropped, leaked): DropOutcome) -> Option<(Dropper, usize)> {
+    Some((dropper_of(dropped), leaked))
 }
 
 /// Counts of these states.
 pub type Table = fn(&[State]) -> Counts;
 
 /// What a runtime does.
-pub fn table<R: Stops>(states: &[State]) -> Counts {
-    table_of(states, &[Stop::Abort, Stop::Handle, Stop::Runtime], who::<R>)
+pub fn table<R: StoppableRuntime>(states: &[State]) -> Counts {
+    table_of(states, &[Stop::Abort, Stop::Handle, Stop::Runtime], dropped_by::<R>)
 }
 
 /// What the frontier does.
 pub fn table_of_frontier(states: &[State]) -> Counts {
-    table_of(states, &[Stop::Runtime], |state, _| seen(end_frontier(state)))
+    table_of(states, &[Stop::Runtime], |state, _| outcome(end_frontier(state)))
 }
 
 /// What futures do to futures.
 pub fn table_in_place(states: &[State]) -> Counts {
     let stops = [Stop::InPlace, Stop::Select, Stop::Timeout];
-    table_of(states, &stops, |state, stop| seen(drop_future(stop, state)))
+    table_of(states, &stops, |state, stop| outcome(drop_future(stop, state)))
 }
 
 // %% [markdown]
@@ -940,9 +950,9 @@ const IN_PLACE: &str = "in place";
 const FRONTIER: &str = "frontier";
 
 /// What the table of each must be, of these states: each way to stop a task counts in each of them, but for new tasks
-/// where there are workers, and what nobody drops leaves behind what it has.
+/// where there are workers, and a task that is not dropped leaves behind what it holds.
 pub fn expected(name: &str, states: &[State]) -> Counts {
-    let (workers, whos): (bool, &[&'static str]) = match name {
+    let (workers, counters): (bool, &[&'static str]) = match name {
         IN_PLACE => (false, &["in_place_by_caller"; 3]),
         FRONTIER => (false, &["runtime_by_caller"]),
         "tokio current_thread" => {
@@ -955,9 +965,9 @@ pub fn expected(name: &str, states: &[State]) -> Counts {
     };
     let times = states.iter().filter(|state| !workers || **state != State::New).count();
     let mut counts = Counts::new();
-    for who in whos {
-        *counts.entry(who).or_default() += times as u64;
-        *counts.entry(left_of(states[0])).or_default() += u64::from(who.ends_with("nobody"));
+    for counter in counters {
+        *counts.entry(counter).or_default() += times as u64;
+        *counts.entry(leak_counter(states[0])).or_default() += u64::from(counter.ends_with("nobody"));
     }
     counts
 }
@@ -989,7 +999,7 @@ pub fn expected(name: &str, states: &[State]) -> Counts {
 
 // %%
 /// Drops so many tasks one after the other, and adds up how long their destructors took to come.
-fn until_dropped(iterations: u64, end: impl Fn() -> Ended) -> Duration {
+fn until_dropped(iterations: u64, end: impl Fn() -> DropOutcome) -> Duration {
     let each = |_| {
         let (start, dropped, _) = end();
         dropped.expect("it is dropped").0 - start
@@ -998,25 +1008,25 @@ fn until_dropped(iterations: u64, end: impl Fn() -> Ended) -> Duration {
 }
 
 /// Stops tasks of one runtime.
-fn stopped<R: Stops>(state: State, iterations: u64) -> Duration {
+fn time_aborts<R: StoppableRuntime>(state: State, iterations: u64) -> Duration {
     let runtime = std::mem::ManuallyDrop::new(R::new(state));
     until_dropped(iterations, || {
-        let Stopping { handle, dropped, lent } = begin_on(&*runtime, state);
+        let Stopping { handle, dropped, resources } = begin_on(&*runtime, state);
         let start = Instant::now();
         R::abort(handle);
         runtime.turn();
-        (start, dropped.recv().ok(), lent.left())
+        (start, dropped.recv().ok(), resources.leaked())
     })
 }
 
 /// Drops runtimes with one task each.
-fn ended<R: Stops>(state: State, iterations: u64) -> Duration {
+fn time_shutdowns<R: StoppableRuntime>(state: State, iterations: u64) -> Duration {
     until_dropped(iterations, || {
         let runtime = R::new(state);
-        let Stopping { handle: _handle, dropped, lent } = begin_on(&runtime, state);
+        let Stopping { handle: _handle, dropped, resources } = begin_on(&runtime, state);
         let start = Instant::now();
         drop(runtime);
-        (start, dropped.recv().ok(), lent.left())
+        (start, dropped.recv().ok(), resources.leaked())
     })
 }
 
@@ -1028,23 +1038,23 @@ fn ended<R: Stops>(state: State, iterations: u64) -> Duration {
 
 // %%
 /// On what tasks are stopped, its table, how they are stopped, the code, and in which states that is timed.
-type Stopped = (&'static str, Table, &'static str, fn(State, u64) -> Duration, &'static [State]);
+type StopVariant = (&'static str, Table, &'static str, fn(State, u64) -> Duration, &'static [State]);
 
-fn by_abort<R: Stops>() -> Stopped {
-    (R::NAME, table::<R>, "abort", stopped::<R>, &[State::Message, State::Timer, State::Socket])
+fn by_abort<R: StoppableRuntime>() -> StopVariant {
+    (R::NAME, table::<R>, "abort", time_aborts::<R>, &[State::Message, State::Timer, State::Socket])
 }
 
-fn by_end<R: Stops>() -> Stopped {
-    (R::NAME, table::<R>, "runtime", ended::<R>, &[State::Message])
+fn by_end<R: StoppableRuntime>() -> StopVariant {
+    (R::NAME, table::<R>, "runtime", time_shutdowns::<R>, &[State::Message])
 }
 
 /// All of it; the first is what the others are compared with.
-fn stops() -> [Stopped; 9] {
-    const BOTH: &[State] = &[State::Message, State::Socket];
+fn stop_variants() -> [StopVariant; 9] {
+    const TIMED_STATES: &[State] = &[State::Message, State::Socket];
     let in_place = |state, n| until_dropped(n, || drop_future(Stop::InPlace, state));
     let frontier = |state, n| until_dropped(n, || end_frontier(state));
     [
-        (IN_PLACE, table_in_place, "abort", in_place, BOTH),
+        (IN_PLACE, table_in_place, "abort", in_place, TIMED_STATES),
         by_abort::<Tokio<0>>(),
         by_abort::<Tokio<WORKERS>>(),
         by_abort::<Smol>(),
@@ -1052,7 +1062,7 @@ fn stops() -> [Stopped; 9] {
         by_end::<Tokio<0>>(),
         by_end::<Tokio<WORKERS>>(),
         by_end::<Ours>(),
-        (FRONTIER, table_of_frontier, "runtime", frontier, BOTH),
+        (FRONTIER, table_of_frontier, "runtime", frontier, TIMED_STATES),
     ]
 }
 
@@ -1060,7 +1070,7 @@ fn stops() -> [Stopped; 9] {
 // A row is timed after its table, or its round, has been proved.
 
 // %%
-fn way_of(stop: &str, state: State) -> String {
+fn stop_in_state(stop: &str, state: State) -> String {
     format!("stop={stop} state={}", format!("{state:?}").to_lowercase())
 }
 
@@ -1087,10 +1097,10 @@ pub fn study() -> Result<Study, UnequalWork> {
         }
     }
     study = study.group("stops", limit::CROWDS).unit("task");
-    let in_place = |state| Key::new("stop", IN_PLACE, way_of("abort", state));
-    for (name, table, stop, time, states) in stops() {
+    let in_place = |state| Key::new("stop", IN_PLACE, stop_in_state("abort", state));
+    for (name, table, stop, time, states) in stop_variants() {
         for &state in states {
-            let key = Key::new("stop", name, way_of(stop, state));
+            let key = Key::new("stop", name, stop_in_state(stop, state));
             let all = if state == State::Socket { SOCKET } else { STATES };
             let proof = prove_isolated(&key, LIMIT, &expected(name, all), || [table(all)]);
             study = study.counts(&key, proof.clone().unwrap_or_default()).count(key.clone(), "units", 1);

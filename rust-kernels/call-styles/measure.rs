@@ -127,7 +127,7 @@ async fn yielding<P: Probe>(waits: usize, argument: u64) -> u64 {
 // The pipes of the benches on readiness hold one byte each, which is never read, or nothing.
 
 // %%
-/// A pipe of which nobody reads.
+/// A pipe that is never read.
 struct Pipe {
     reading_end: OwnedFd,
     writing_end: OwnedFd,
@@ -135,7 +135,7 @@ struct Pipe {
 
 impl Pipe {
     /// So many, with a byte in each or not.
-    fn several(number: usize, filled: bool) -> Vec<Self> {
+    fn with_filled(number: usize, filled: bool) -> Vec<Self> {
         let pipe = |_| {
             let flags = rustix::pipe::PipeFlags::CLOEXEC | rustix::pipe::PipeFlags::NONBLOCK;
             let (reading_end, writing_end) = rustix::pipe::pipe_with(flags).expect("a pipe");
@@ -292,7 +292,7 @@ pub fn timed(workload: Workload, load: Load) -> impl Fn(&mut Bencher<'_>) {
 /// One iteration.
 fn batch<C>(on: &impl CallStyles<C, Output = u64>, callee: impl Fn(u64) -> C, load: Load) -> u64 {
     let callees = load.arguments().map(callee);
-    let result = |evaluation: Evaluation<u64, _>| on.block_on(evaluation).expect("nobody cancels it");
+    let result = |evaluation: Evaluation<u64, _>| on.block_on(evaluation).expect("it is not cancelled");
     match load.style {
         Style::Call => callees.map(|callee| on.call(callee)).sum(),
         Style::Nonblock if load.waits == 0 => callees
@@ -345,7 +345,7 @@ pub fn with_futures<D: Design, B: Boxes>(load: Load, repeat: Repeat<'_>) {
         Kind::Due => repeat(&mut || batch(executor, |n| waiting_due(Rc::clone(event_loop), waits, n), load)),
         Kind::Yield => repeat(&mut || batch(executor, |n| yielding::<D::Probe>(waits, n), load)),
         Kind::Readable => {
-            let pipes = &Rc::new(Pipe::several(load.batch, true));
+            let pipes = &Rc::new(Pipe::with_filled(load.batch, true));
             let callee = |n| reading(Rc::clone(event_loop), Rc::clone(pipes), waits, n);
             repeat(&mut || batch(executor, callee, load));
         }
@@ -455,7 +455,7 @@ pub fn root_waits<D: Design>(load: Load, repeat: Repeat<'_>) {
         RootWait::Yield => for_each::<D::Probe>(load, repeat, |_| executor.block_on(yield_now())),
         RootWait::Ready(interest) => {
             let _descriptors = idle_descriptors(event_loop, load.idle);
-            let pipes = Pipe::several(load.batch, interest == Interest::Readable);
+            let pipes = Pipe::with_filled(load.batch, interest == Interest::Readable);
             for_each::<D::Probe>(load, repeat, |n| {
                 let end = pipes[n as usize].end(interest);
                 let ready = executor.block_on(event_loop.await_ready(end, interest, None));
@@ -464,7 +464,7 @@ pub fn root_waits<D: Design>(load: Load, repeat: Repeat<'_>) {
         }
         RootWait::Registered(interest) => {
             let _descriptors = idle_descriptors(event_loop, load.idle);
-            let pipes = Pipe::several(load.batch, interest == Interest::Readable);
+            let pipes = Pipe::with_filled(load.batch, interest == Interest::Readable);
             let ends = pipes.iter().map(|pipe| pipe.end(interest));
             let mut registrations: Vec<_> =
                 ends.map(|end| event_loop.register(end).expect("a pipe can be watched")).collect();
@@ -515,11 +515,11 @@ pub trait OtherExecutor: Sized {
     fn run<F: Future>(&self, root: F) -> F::Output;
     fn spawn(&self, future: impl Future<Output = u64> + Send + 'static) -> Self::Handle;
     fn join(handle: Self::Handle) -> impl Future<Output = u64>;
-    fn forget(&self, future: impl Future<Output = u64> + Send + 'static) {
+    fn spawn_detached(&self, future: impl Future<Output = u64> + Send + 'static) {
         self.spawn(future);
     }
     /// Runs until there is no task.
-    fn settle(&self);
+    fn run_until_idle(&self);
 }
 
 /// Awaits handles in order.
@@ -545,7 +545,7 @@ async fn await_each<F: Future<Output = u64>>(make: impl Fn(u64) -> F, arguments:
 
 // %%
 /// One iteration on another executor.
-fn batch_of_others<O: OtherExecutor, F: Future<Output = u64> + Send + 'static>(
+fn batch_on_executor<O: OtherExecutor, F: Future<Output = u64> + Send + 'static>(
     on: &O,
     make: impl Fn(u64) -> F,
     load: Load,
@@ -576,8 +576,8 @@ fn batch_of_others<O: OtherExecutor, F: Future<Output = u64> + Send + 'static>(
             });
         }
         Style::Forget => {
-            arguments.for_each(|argument| on.forget(make(argument)));
-            on.settle();
+            arguments.for_each(|argument| on.spawn_detached(make(argument)));
+            on.run_until_idle();
         }
         Style::NonblockEagerly | Style::DetachedSettled => unimplemented!("measured on our loop only"),
     }
@@ -589,11 +589,11 @@ fn batch_of_others<O: OtherExecutor, F: Future<Output = u64> + Send + 'static>(
 
 // %%
 /// All styles on another executor.
-pub fn on_others<O: OtherExecutor, P: Probe>(load: Load, repeat: Repeat<'_>) {
+pub fn on_executor<O: OtherExecutor, P: Probe>(load: Load, repeat: Repeat<'_>) {
     let on = O::new();
     match load.kind {
-        Kind::Empty => repeat(&mut || batch_of_others(&on, empty::<P>, load)),
-        Kind::Yield => repeat(&mut || batch_of_others(&on, |n| yielding::<P>(load.waits, n), load)),
+        Kind::Empty => repeat(&mut || batch_on_executor(&on, empty::<P>, load)),
+        Kind::Yield => repeat(&mut || batch_on_executor(&on, |n| yielding::<P>(load.waits, n), load)),
         Kind::Due | Kind::Readable => unimplemented!("measured on our loop only"),
     }
 }
@@ -624,7 +624,7 @@ impl OtherExecutor for Tokio {
         handle.await.expect("no panic")
     }
 
-    fn settle(&self) {
+    fn run_until_idle(&self) {
         self.0.block_on(async {
             while self.0.metrics().num_alive_tasks() > 0 {
                 yield_now().await;
@@ -659,11 +659,11 @@ impl OtherExecutor for Smol {
         handle.await
     }
 
-    fn forget(&self, future: impl Future<Output = u64> + Send + 'static) {
+    fn spawn_detached(&self, future: impl Future<Output = u64> + Send + 'static) {
         self.0.spawn(future).detach();
     }
 
-    fn settle(&self) {
+    fn run_until_idle(&self) {
         self.run(async {
             while !self.0.is_empty() {
                 yield_now().await;
@@ -703,11 +703,11 @@ impl OtherExecutor for Pool {
         handle.await
     }
 
-    fn forget(&self, future: impl Future<Output = u64> + Send + 'static) {
+    fn spawn_detached(&self, future: impl Future<Output = u64> + Send + 'static) {
         self.spawner.spawn_local(future.map(drop)).expect("the pool is there");
     }
 
-    fn settle(&self) {
+    fn run_until_idle(&self) {
         self.pool.borrow_mut().run();
     }
 }
@@ -726,13 +726,13 @@ impl OtherExecutor for Pool {
 // %%
 /// A result, and who waits for it, in memory of the caller's.
 #[derive(Default)]
-struct Answer {
+struct ResultSlot {
     result: Cell<Option<u64>>,
     waiter: Cell<Option<Waker>>,
 }
 
-impl Answer {
-    fn conclude(&self, result: u64) {
+impl ResultSlot {
+    fn complete(&self, result: u64) {
         self.result.set(Some(result));
         self.waiter.take().into_iter().for_each(Waker::wake);
     }
@@ -766,11 +766,11 @@ async fn poll_each<F: Future<Output = u64>>(make: impl Fn(u64) -> F, arguments: 
 }
 
 /// Keeps the frontier's probe silent; ours looks on from the procedures.
-type Silent = zero_cost_loop::Timed<Answer>;
+type NoProbe = zero_cost_loop::Timed<ResultSlot>;
 
 /// The styles that need no task.
-fn without_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: Load, repeat: Repeat<'_>) {
-    let reactor = frontier::Reactor::<_, Silent>::new((), 0).expect("room for nothing");
+fn without_spawns<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: Load, repeat: Repeat<'_>) {
+    let reactor = frontier::Reactor::<_, NoProbe>::new((), 0).expect("room for nothing");
     let executor = frontier::Executor::<_, std::future::Ready<()>, _>::new(&reactor, 0);
     if load.style == Style::Call {
         repeat(&mut || executor.run(await_each(make, load.arguments())));
@@ -785,7 +785,7 @@ fn without_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: 
 // %%
 /// The styles that make tasks, for procedures of one type.
 fn in_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: Load, repeat: Repeat<'_>) {
-    let reactor = frontier::Reactor::<_, Silent>::new((), 0).expect("room for nothing");
+    let reactor = frontier::Reactor::<_, NoProbe>::new((), 0).expect("room for nothing");
     if load.style == Style::Forget {
         let executor = frontier::Executor::new(&reactor, load.batch);
         return repeat(&mut || {
@@ -797,18 +797,18 @@ fn in_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: Load,
             0
         });
     }
-    let answers: Vec<Answer> = (0..load.batch).map(|_| Answer::default()).collect();
-    let answers = &answers[..];
-    let answer = async move |argument: u64| answers[argument as usize].conclude(make(argument).await);
+    let slots: Vec<ResultSlot> = (0..load.batch).map(|_| ResultSlot::default()).collect();
+    let slots = &slots[..];
+    let fill_slot = async move |argument: u64| slots[argument as usize].complete(make(argument).await);
     let executor = frontier::Executor::new(&reactor, load.batch);
     repeat(&mut || {
         executor.run(async {
             for argument in load.arguments() {
-                executor.spawn(|| answer(argument)).expect("a vacant slot");
+                executor.spawn(|| fill_slot(argument)).expect("a vacant slot");
             }
             let mut sum = 0;
-            for answer in answers {
-                sum += answer.result().await;
+            for slot in slots {
+                sum += slot.result().await;
             }
             sum
         })
@@ -824,9 +824,9 @@ pub fn frontier<P: Probe>(load: Load, repeat: Repeat<'_>) {
     let tasks = matches!(load.style, Style::Detached | Style::Forget);
     match load.kind {
         Kind::Empty if tasks => in_tasks(empty::<P>, load, repeat),
-        Kind::Empty => without_tasks(empty::<P>, load, repeat),
+        Kind::Empty => without_spawns(empty::<P>, load, repeat),
         Kind::Yield if tasks => in_tasks(|n| yielding::<P>(load.waits, n), load, repeat),
-        Kind::Yield => without_tasks(|n| yielding::<P>(load.waits, n), load, repeat),
+        Kind::Yield => without_spawns(|n| yielding::<P>(load.waits, n), load, repeat),
         Kind::Due | Kind::Readable => unimplemented!("the frontier has no clock and no descriptors"),
     }
 }
@@ -839,9 +839,9 @@ pub fn frontier<P: Probe>(load: Load, repeat: Repeat<'_>) {
 // harness::Glance::at("call")
 //     .each_of(load.batch as u64)
 //     .look("our loop", timed(with_futures::<Parts, Reused>, load))
-//     .look("tokio", timed(on_others::<Tokio, Timed>, load))
-//     .look("smol", timed(on_others::<Smol, Timed>, load))
-//     .look("LocalPool", timed(on_others::<Pool, Timed>, load))
+//     .look("tokio", timed(on_executor::<Tokio, Timed>, load))
+//     .look("smol", timed(on_executor::<Smol, Timed>, load))
+//     .look("LocalPool", timed(on_executor::<Pool, Timed>, load))
 //     .look("frontier", timed(frontier::<Timed>, load))
 //     .show()
 
@@ -908,8 +908,8 @@ fn waits_of_root<D: Design>() -> [Workload; 2] {
 
 /// Another executor.
 #[inline]
-fn of_others<O: OtherExecutor>() -> [Workload; 2] {
-    [on_others::<O, Timed>, on_others::<O, Counted>]
+fn executor_workloads<O: OtherExecutor>() -> [Workload; 2] {
+    [on_executor::<O, Timed>, on_executor::<O, Counted>]
 }
 
 /// The design with another way to keep futures, or other wakers.
@@ -1042,8 +1042,8 @@ fn subject(bench: &'static str, variant: &'static str, load: Load, workloads: [W
     Subject { bench, variant, parameter: load.parameter(), load, workloads, expected: expected(load) }
 }
 
-/// A subject that does something else: so many things, or nobody knows.
-fn unlike(expected: Option<Counts>, subject: Subject) -> Subject {
+/// A subject that does other work: counts that are given, or unknown ones.
+fn with_other_work(expected: Option<Counts>, subject: Subject) -> Subject {
     Subject { expected, ..subject }
 }
 
@@ -1065,7 +1065,7 @@ fn invocations() -> Vec<Subject> {
     let [(bench, _), (nonblock, _), ..] = INVOCATIONS;
     let call = Load::published(Style::Call, Kind::Empty);
     let nothing = |bench, variant, workloads| {
-        unlike(Some(counts([0; 5], [0; 3])), subject(bench, variant, call, workloads))
+        with_other_work(Some(counts([0; 5], [0; 3])), subject(bench, variant, call, workloads))
     };
     let eager = Load::published(Style::NonblockEagerly, Kind::Empty);
     all.extend([
@@ -1174,10 +1174,11 @@ const CALLS: [(&str, &str, Style); 4] = [
 /// Other executors under a load, and the frontier, where it has this style.
 #[inline]
 fn others(bench: &'static str, load: Load) -> Vec<Subject> {
-    let executors = [of_others::<Tokio>(), of_others::<Smol>(), of_others::<Pool>()];
+    let executors =
+        [executor_workloads::<Tokio>(), executor_workloads::<Smol>(), executor_workloads::<Pool>()];
     let on_each = |variants: [&'static str; 3], load| {
         let pairs = variants.into_iter().zip(executors);
-        pairs.map(move |(variant, workloads)| unlike(None, subject(bench, variant, load, workloads)))
+        pairs.map(move |(variant, workloads)| with_other_work(None, subject(bench, variant, load, workloads)))
     };
     let mut all: Vec<_> = on_each(["tokio", "smol", "LocalPool"], load).collect();
     if load.style == Style::Call {
@@ -1185,7 +1186,10 @@ fn others(bench: &'static str, load: Load) -> Vec<Subject> {
         all.extend(on_each(["tokio + await", "smol + await", "LocalPool + await"], load));
     }
     if load.style != Style::Nonblock || load.kind == Kind::Empty {
-        all.push(unlike(None, subject(bench, "frontier", load, [frontier::<Timed>, frontier::<Counted>])));
+        all.push(with_other_work(
+            None,
+            subject(bench, "frontier", load, [frontier::<Timed>, frontier::<Counted>]),
+        ));
     }
     all
 }
@@ -1246,7 +1250,7 @@ fn waiting_calls() -> Vec<Subject> {
     let alone = expected_of_root(RootWait::Due, Polling::CALLS, BATCH);
     let inlined =
         subject(call, "event loop + inline", load, [inline::<Published>, inline::<Probed<Counted>>]);
-    all.push(unlike(alone, inlined));
+    all.push(with_other_work(alone, inlined));
     let load = Load::published(Style::NonblockEagerly, Kind::Due);
     all.push(subject(nonblock, "event loop + eager handles", load, on_loop::<Published>()));
     all
@@ -1365,7 +1369,7 @@ fn change(variant: &str) -> String {
 
 // %%
 /// A variant compared with the design, or with another that is nearer to it.
-fn against_design(subject: &Subject) -> Vec<Compared> {
+fn compared_with_design(subject: &Subject) -> Vec<Compared> {
     // A regular procedure is in a bench of its own.
     let bench = if subject.bench == PROCEDURE { INVOCATIONS[0].0 } else { subject.bench };
     let against = |variant: &str, change: &str| {
@@ -1397,7 +1401,7 @@ const TABLES: [[&str; 4]; 3] = [
 ];
 
 /// A style compared with others of its table, with the same executor under the same load.
-fn against_styles(subject: &Subject) -> Vec<Compared> {
+fn compared_with_styles(subject: &Subject) -> Vec<Compared> {
     let place_in = |table: &[&str; 4]| table.iter().position(|bench| *bench == subject.bench);
     let Some((number, place)) =
         TABLES.iter().enumerate().find_map(|(number, table)| Some((number, place_in(table)?)))
@@ -1427,7 +1431,7 @@ fn against_styles(subject: &Subject) -> Vec<Compared> {
 
 // %%
 /// A load compared with the published one, or a wait compared with the wait for a time.
-fn against_loads(subject: &Subject) -> Option<Compared> {
+fn compared_with_loads(subject: &Subject) -> Option<Compared> {
     let Subject { bench, variant, load, .. } = subject;
     let published = format!("batch={BATCH}");
     let itself =
@@ -1475,9 +1479,9 @@ const CLAIMED_OF_WAITS: [(&str, &str); 2] = [
 fn comparisons(subjects: &[Subject]) -> Vec<Compared> {
     let mut all = vec![];
     for subject in subjects {
-        all.extend(against_design(subject));
-        all.extend(against_styles(subject));
-        all.extend(against_loads(subject));
+        all.extend(compared_with_design(subject));
+        all.extend(compared_with_styles(subject));
+        all.extend(compared_with_loads(subject));
     }
     let published = |bench, variant| Key::new(bench, variant, format!("batch={BATCH}"));
     for variant in [EVENT_LOOP, "fibers"] {
@@ -1526,14 +1530,14 @@ impl Interpreter {
         let orders = RefCell::new(process.stdin.take().expect("a pipe"));
         let answers = RefCell::new(BufReader::new(process.stdout.take().expect("a pipe")));
         let mut started = Self { process, orders, answers, version: 0 };
-        let parts: Result<Vec<u64>, _> = started.answer().split('.').map(str::parse).collect();
+        let parts: Result<Vec<u64>, _> = started.next_line().split('.').map(str::parse).collect();
         let parts = parts.map_err(|_| io::ErrorKind::NotFound)?;
         started.version = parts.iter().fold(0, |version, part| version * 100 + part);
         Ok(started)
     }
 
     /// The next line that it prints.
-    fn answer(&self) -> String {
+    fn next_line(&self) -> String {
         let mut line = String::new();
         self.answers.borrow_mut().read_line(&mut line).expect("an interpreter that answers");
         line.trim_end().to_owned()
@@ -1552,10 +1556,10 @@ impl Interpreter {
     }
 
     /// Gives an order; the sum that it answers, and the processor time that this took.
-    fn obey(&self, order: impl Display) -> (u64, Duration) {
+    fn run_order(&self, order: impl Display) -> (u64, Duration) {
         let before = self.time();
         writeln!(self.orders.borrow_mut(), "{order}").expect("an interpreter that listens");
-        let answer = self.answer();
+        let answer = self.next_line();
         (answer.parse().unwrap_or_else(|_| panic!("answered {answer:?}")), self.time() - before)
     }
 }
@@ -1569,10 +1573,10 @@ const SUM: u64 = (BATCH * (BATCH - 1) / 2) as u64;
 
 /// Iterations of a bench by an interpreter.
 fn interpreted(interpreter: &Interpreter, bench: &str, bencher: &mut Bencher<'_>) {
-    interpreter.obey(bench);
+    interpreter.run_order(bench);
     bencher.iter_custom(&mut |iterations| {
-        let (_, exchange) = interpreter.obey(0);
-        let (sum, time) = interpreter.obey(iterations);
+        let (_, exchange) = interpreter.run_order(0);
+        let (sum, time) = interpreter.run_order(iterations);
         assert_eq!(sum, iterations * SUM, "{bench} does other work than it should");
         time.saturating_sub(exchange).max(Duration::from_nanos(1))
     });
@@ -1619,10 +1623,10 @@ fn interpreters_compared() -> Vec<Compared> {
                 format!("`{}` instead of a timer", bench.trim_start_matches("wait_methods/")),
             );
         }
-        let forget = CALLS[3].1;
+        let call_and_forget = CALLS[3].1;
         for (_, bench, _) in &CALLS[..3] {
             let style = bench.rsplit(' ').next().unwrap_or(bench);
-            against(forget, bench, format!("`call_and_forget` instead of `{style}`"));
+            against(call_and_forget, bench, format!("`call_and_forget` instead of `{style}`"));
         }
     }
     all
@@ -1642,8 +1646,8 @@ fn with_interpreters(study: Study) -> io::Result<Study> {
         for bench in INTERPRETED {
             let key = Key::new(bench, name, format!("batch={BATCH}"));
             let proof = harness::prove_isolated(&key, LIMIT, &Counts::from([("sum", SUM)]), || {
-                interpreter.obey(bench);
-                [Counts::from([("sum", interpreter.obey(1).0)])]
+                interpreter.run_order(bench);
+                [Counts::from([("sum", interpreter.run_order(1).0)])]
             });
             let runs = Rc::clone(&interpreter);
             study = study

@@ -85,7 +85,7 @@ use zero_cost_loop::{
 
 // %%
 /// The world without a server: the operations of the pipeline.
-pub fn fake_alone<P: Probe>(load: Load, repeat: Repeat<'_>) {
+pub fn fake_only<P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Stats::new(load.syscalls);
     let poll: FakePoll<&Stats> = FakePoll::new(&stats, TASKS);
     let mut events = Vec::with_capacity(TASKS);
@@ -212,7 +212,7 @@ pub fn frontier_by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat: Re
 
 // %%
 /// A stream, and the task that serves it.
-struct Served<'s, F> {
+struct ServingTask<'s, F> {
     /// There is one as long as there is a future, which refers to it.
     stream: UnsafeCell<Option<FakeStream<&'s Stats>>>,
     future: UnsafeCell<Option<F>>,
@@ -223,7 +223,7 @@ struct Served<'s, F> {
 /// Runs tasks each of which waits for its own stream only.
 struct EventExecutor<'s, F, P> {
     poll: FakePoll<&'s Stats>,
-    slots: AliasableBox<[Served<'s, F>; CONNECTIONS]>,
+    slots: AliasableBox<[ServingTask<'s, F>; CONNECTIONS]>,
     vacant: Cell<Option<u8>>,
     new: Cell<Option<u8>>,
     tasks: Cell<usize>,
@@ -232,7 +232,7 @@ struct EventExecutor<'s, F, P> {
 
 impl<'s, F: Future<Output = ()>, P: Probe> EventExecutor<'s, F, P> {
     fn new(stats: &'s Stats) -> Self {
-        let slots = std::array::from_fn(|slot| Served {
+        let slots = std::array::from_fn(|slot| ServingTask {
             stream: UnsafeCell::new(None),
             future: UnsafeCell::new(None),
             next: Cell::new(u8::try_from(slot + 1).ok()),
@@ -266,7 +266,7 @@ impl<'s, F: Future<Output = ()>, P: Probe> EventExecutor<'s, F, P> {
     {
         let number = self.vacant.get().expect("a slot for each connection");
         let slot = &self.slots[number as usize];
-        // SAFETY: nobody refers to what is in a vacant slot, and the stream stays where it is until its future has
+        // SAFETY: no reference points to what is in a vacant slot, and the stream stays where it is until its future has
         // gone, which keeps it to itself.
         let stream = unsafe { &*(*slot.stream.get()).insert(stream) };
         self.poll.register(stream, number as usize + 1, READABLE | WRITABLE);
@@ -279,7 +279,7 @@ impl<'s, F: Future<Output = ()>, P: Probe> EventExecutor<'s, F, P> {
         P::peak(Counter::PeakConnections, self.tasks.get());
         P::peak(Counter::PeakRegistrations, self.tasks.get() + 1); // and the listener
         P::peak(Counter::FutureBytes, size_of::<F>());
-        P::peak(Counter::ConnectionBytes, size_of::<Served<F>>());
+        P::peak(Counter::ConnectionBytes, size_of::<ServingTask<F>>());
     }
 }
 
@@ -292,7 +292,7 @@ impl<F: Future<Output = ()>, P: Probe> EventExecutor<'_, F, P> {
     #[inline(always)]
     fn poll_task(&self, number: u8) {
         let slot = &self.slots[number as usize];
-        // SAFETY: `run` does not nest, so nobody else refers to the future, and it never moves.
+        // SAFETY: `run` does not nest, so there is no other reference to the future, and it never moves.
         let future = unsafe { &mut *slot.future.get() };
         let task = future.as_mut().expect("an event of a task that has finished");
         P::add(Counter::Polls, 1);
@@ -360,7 +360,9 @@ impl<F: Future<Output = ()>, P: Probe> EventExecutor<'_, F, P> {
 struct OwnStream<'a, 's, P>(&'a FakeStream<&'s Stats>, PhantomData<P>);
 
 /// An operation that is tried at each poll.
-fn tried_anew<T, P: Probe>(mut operation: impl FnMut() -> Result<T, WouldBlock>) -> impl Future<Output = T> {
+fn retried_each_poll<T, P: Probe>(
+    mut operation: impl FnMut() -> Result<T, WouldBlock>,
+) -> impl Future<Output = T> {
     poll_fn(move |_| {
         P::add(Counter::OperationPolls, 1);
         operation().map_or(Poll::Pending, Poll::Ready)
@@ -371,13 +373,13 @@ impl<P: Probe> Line for OwnStream<'_, '_, P> {
     #[inline]
     fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
         let stream = self.0;
-        tried_anew::<_, P>(move || stream.read(buffer))
+        retried_each_poll::<_, P>(move || stream.read(buffer))
     }
 
     #[inline]
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
         let stream = self.0;
-        tried_anew::<_, P>(move || stream.write(bytes))
+        retried_each_poll::<_, P>(move || stream.write(bytes))
     }
 }
 
@@ -392,7 +394,7 @@ pub fn without_wakers<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat: Repe
             let door = D::Door::<&Stats>::open(&stats);
             executor.poll.register(&door, 0, READABLE);
             for _ in 0..CONNECTIONS {
-                let stream = tried_anew::<_, P>(|| door.accept()).await;
+                let stream = retried_each_poll::<_, P>(|| door.accept()).await;
                 let serve = |stream| echo::<_, W, P, Small>(OwnStream(stream, PhantomData::<P>), work);
                 // SAFETY: `echo` keeps its stream to itself, and `run` returns when no task is left.
                 unsafe { executor.spawn(stream, serve) };
@@ -634,7 +636,7 @@ trait Mutable<T> {
     fn with<Out>(&self, change: impl FnOnce(&mut T) -> Out) -> Out;
 }
 
-/// Unguarded: a promise of the runtime below, whose closures are short and call nobody.
+/// Unguarded: a promise of the runtime below, whose closures are short and call no other code.
 enum Unchecked {}
 
 impl Cells for Unchecked {
@@ -1598,7 +1600,7 @@ impl<R: Rung> Wakers<R> {
             queue: R::Queue::new(),
         }));
         let place = this.as_ptr();
-        // SAFETY: nobody refers to the two vectors yet. They are written one by one, since the second refers to what
+        // SAFETY: no reference points to the two vectors yet. They are written one by one, since the second refers to what
         // comes before it. For the wakers the caller promises the rest.
         unsafe {
             (*place).targets = (0..TASKS).map(|task| Self::target(&raw const this.queue, task)).collect();
@@ -1681,7 +1683,7 @@ impl<'s, R: Rung> RungReactor<'s, R> {
 
 // %%
 impl<'s, R: Rung> RungReactor<'s, R> {
-    /// Polls, and wakes whoever waits for an object that is ready now.
+    /// Polls, and wakes the tasks that wait for objects that are ready now.
     #[inline(always)]
     fn poll(&self) {
         self.events.with(|events| {
@@ -1901,7 +1903,7 @@ impl<'r, 's, R: Rung, F: Future<Output = ()> + 'r> RungExecutor<'r, 's, R, F> {
     #[inline(always)]
     fn spawn(&self, make: impl FnOnce() -> F) {
         let task = self.tasks.number(self.tasks.insert(()));
-        // SAFETY: the slot was vacant, so nobody refers to its content.
+        // SAFETY: the slot was vacant, so no reference points to its content.
         R::Storage::put(unsafe { &mut *self.slots[task].get() }, make);
         let wakers = &self.reactor.wakers;
         if R::Waker::PER_TASK {
@@ -1924,14 +1926,14 @@ impl<'r, 's, R: Rung, F: Future<Output = ()> + 'r> RungExecutor<'r, 's, R, F> {
     #[inline(always)]
     fn poll_pooled(&self, task: usize) {
         let Some(key) = self.tasks.key(task) else { return };
-        // SAFETY: the slot holds a future, which is never moved out of it; nobody else refers to it, as `run`
+        // SAFETY: the slot holds a future, which is never moved out of it; there is no other reference, as `run`
         // does not nest.
         let future = unsafe { Pin::new_unchecked((*self.slots[task].get()).assume_init_mut()) };
         if future.poll(&mut self.context(task)).is_ready() {
             // SAFETY: it is not used again, since the task ends with the next lines.
             unsafe { (*self.slots[task].get()).assume_init_drop() };
             if R::Waker::PER_TASK {
-                // SAFETY: nobody borrows the waker outside of a poll.
+                // SAFETY: the waker is not borrowed outside of a poll.
                 unsafe { *self.reactor.wakers.wakers[task].get() = Waker::noop().clone() };
             }
             self.tasks.remove(key);
@@ -2196,9 +2198,9 @@ const MANUAL: &str = "manual (best)";
 const FRONTIER: &str = "frontier";
 
 /// The fake without a server, which no variant is built on.
-fn alone() -> Variant {
+fn fake_variant() -> Variant {
     let switches = Switches { structure: "none", ..rungs::GenericRuntime::<Counted>::switches() };
-    Variant { base: None, ..Variant::new("fake alone", ("", ""), switches, twice!(P => fake_alone::<P>)) }
+    Variant { base: None, ..Variant::new("fake alone", ("", ""), switches, twice!(P => fake_only::<P>)) }
 }
 
 // %% [markdown]
@@ -2273,13 +2275,18 @@ pub fn branches() -> Vec<Variant> {
     const BOUND: &str = "bound per operation";
     let frontier =
         ladder().into_iter().find(|variant| variant.name == FRONTIER).expect("a rung of this name");
-    let unwoken = Switches { keeps: "nothing", ..frontier.switches };
+    let without_wakers_switches = Switches { keeps: "nothing", ..frontier.switches };
     let no_wakers = twice!(P => without_wakers::<Pipeline, NoWork, P>);
     let called = Switches { request: "out of line", ..frontier.switches };
     let out_of_line = twice!(P => frontier_out_of_line::<Pipeline, NoWork, P>);
     vec![
-        alone(),
-        Variant::new("no wakers", (FRONTIER, "an object belongs to one task for good"), unwoken, no_wakers),
+        fake_variant(),
+        Variant::new(
+            "no wakers",
+            (FRONTIER, "an object belongs to one task for good"),
+            without_wakers_switches,
+            no_wakers,
+        ),
         Variant::new("out of line", (FRONTIER, "a request is polled out of line"), called, out_of_line),
         on_rung::<LeanRcHandles>("lean + Rc handles", LEAN, "`Rc` handles to reactor and ledger"),
         on_rung::<LeanChecked>("lean + checked cells", LEAN, "`RefCell` around shared state"),
@@ -2323,7 +2330,7 @@ pub fn branches() -> Vec<Variant> {
 
 // %%
 /// No system calls, no work.
-pub const QUIET: Load = Load { syscalls: false, steps: 0 };
+pub const BARE: Load = Load { syscalls: false, steps: 0 };
 
 /// Connections that are alive at once in the pipeline.
 pub const PIPELINE: u64 = 3;
@@ -2392,7 +2399,7 @@ impl Variant {
 
 // %% tags=["active-ipynb"]
 // for variant in ladder().into_iter().chain(branches()) {
-//     let counts = variant.prove(QUIET, PIPELINE).unwrap_or_else(harness::stop);
+//     let counts = variant.prove(BARE, PIPELINE).unwrap_or_else(harness::stop);
 //     let [polls, clones, size] = ["polls", "waker_clones", "future_bytes"].map(|name| counts[name]);
 //     println!("{:>35}: {polls:>4} task polls, {clones:>4} waker clones, futures of {size:>5} bytes", variant.name);
 // }
@@ -2439,9 +2446,9 @@ fn measured() -> Vec<Measured> {
         let variant = variants.iter().find(|variant| variant.name == name).expect("a name of the ladder");
         Measured { variant: Variant { timed, counted, ..*variant }, load, live }
     };
-    let quiet = |&variant| Measured { variant, load: QUIET, live: PIPELINE };
-    let mut all: Vec<Measured> = variants.iter().map(quiet).collect();
-    let crowd = |name, code| under(QUIET, CROWD, name, code);
+    let at_bare_load = |&variant| Measured { variant, load: BARE, live: PIPELINE };
+    let mut all: Vec<Measured> = variants.iter().map(at_bare_load).collect();
+    let crowd = |name, code| under(BARE, CROWD, name, code);
     all.extend([
         crowd(MANUAL, twice!(P => by_hand::<AtOnce, NoWork, P>)),
         crowd(FRONTIER, twice!(P => frontier::<AtOnce, NoWork, P>)),
@@ -2449,7 +2456,7 @@ fn measured() -> Vec<Measured> {
         crowd("lean + dyn", twice!(P => rung::<LeanDyn<P>, AtOnce>)),
     ]);
     for steps in WORK {
-        let work = |name, code| under(Load { steps, ..QUIET }, PIPELINE, name, code);
+        let work = |name, code| under(Load { steps, ..BARE }, PIPELINE, name, code);
         all.push(work(MANUAL, twice!(P => by_hand::<Pipeline, Steps, P>)));
         all.push(work(FRONTIER, twice!(P => frontier::<Pipeline, Steps, P>)));
     }
@@ -2487,22 +2494,24 @@ pub fn study() -> Result<Study, UnequalWork> {
     let mut study =
         Study::new("ladder").baseline(MANUAL).unit("request").simulated("zero_cost_loop::calls::");
     let all = measured();
-    let keys: Vec<Key> = all.iter().map(|one| one.key_of(one.variant.name)).collect();
-    for (one, key) in all.iter().zip(&keys) {
-        let counts = one.variant.prove(one.load, one.live)?;
-        study = study.bench(key.clone(), bench(one.variant.timed, one.load)).counts(key, counts);
+    let keys: Vec<Key> = all.iter().map(|entry| entry.key_of(entry.variant.name)).collect();
+    for (entry, key) in all.iter().zip(&keys) {
+        let counts = entry.variant.prove(entry.load, entry.live)?;
+        study = study.bench(key.clone(), bench(entry.variant.timed, entry.load)).counts(key, counts);
         // With the variant that it is built on, where that is measured under the same load.
-        let Some(base) = one.variant.base.map(|base| one.key_of(base)) else { continue };
+        let Some(base) = entry.variant.base.map(|base| entry.key_of(base)) else {
+            continue;
+        };
         study = match (keys.contains(&base), &*base.variant) {
             (false, _) => study,
             // The loop is what all are compared with, so this replaces that comparison.
-            (true, MANUAL) => study.compare(key.clone(), base, one.variant.change),
-            (true, _) => study.also_compare(key.clone(), base, one.variant.change),
+            (true, MANUAL) => study.compare(key.clone(), base, entry.variant.change),
+            (true, _) => study.also_compare(key.clone(), base, entry.variant.change),
         };
     }
-    for (one, other, change) in PAIRS {
-        let [one, other] = [one, other].map(|name| Key::new(name, name, "live=3"));
-        study = study.also_compare(one, other, change);
+    for (name, other, change) in PAIRS {
+        let [key, other] = [name, other].map(|name| Key::new(name, name, "live=3"));
+        study = study.also_compare(key, other, change);
     }
     Ok(study.control("live=3").control("live=256"))
 }

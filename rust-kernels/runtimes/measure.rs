@@ -97,7 +97,7 @@ fn note(what: &'static str) {
 
 #[cold]
 fn count(what: &'static str) {
-    *COUNTED.lock().expect("nobody panics here").entry(what).or_default() += 1;
+    *COUNTED.lock().expect("no panic inside").entry(what).or_default() += 1;
 }
 
 // %% [markdown]
@@ -631,7 +631,7 @@ fn timed(mut iterate: impl FnMut() + 'static) -> Iterations {
 }
 
 /// What lives until the process ends.
-pub fn leaked<T>(value: T) -> &'static T {
+pub fn leak<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
 }
 
@@ -671,11 +671,11 @@ fn roots<F: Task<()>>(
 
 // %%
 /// Tasks that have not ended yet, of the iteration that runs.
-static LEFT: AtomicUsize = AtomicUsize::new(0);
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 /// Reports the end of a task, if it is the last.
 fn report_last(done: &SyncSender<()>) {
-    if LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
+    if RUNNING.fetch_sub(1, Ordering::Relaxed) == 1 {
         done.send(()).expect("the outside thread waits");
     }
 }
@@ -684,7 +684,7 @@ fn report_last(done: &SyncSender<()>) {
 fn until_reported(left: usize, begin: impl Fn(&SyncSender<()>) + 'static) -> Iterations {
     let (done, wait) = sync_channel(1000);
     timed(move || {
-        LEFT.store(left, Ordering::Relaxed);
+        RUNNING.store(left, Ordering::Relaxed);
         begin(&done);
         wait.recv().expect("the last task reports");
     })
@@ -707,7 +707,7 @@ fn spawn_outside<R: Runtime, T: Output>(runtime: &R, task: impl Task<T>) -> R::H
 }
 
 /// Does nothing.
-async fn nothing() {
+async fn empty_task() {
     note("ends");
 }
 
@@ -740,7 +740,7 @@ const NO_DRIVERS: &str = "tokio (no drivers)";
 type Suite<R> = fn(&'static R, Load) -> Iterations;
 
 fn measured<R: Runtime>(suite: Suite<R>, load: Load) -> impl Fn(&mut Bencher<'_>) {
-    move |bencher| bencher.iter_custom(&mut *suite(leaked(R::new(load)), load))
+    move |bencher| bencher.iter_custom(&mut *suite(leak(R::new(load)), load))
 }
 
 /// Looks at a suite on each runtime in turns, a second each, with a process for each trial.
@@ -762,7 +762,7 @@ pub fn glance(load: Load, tokio: Suite<Tokio>, nio: Suite<Nio>, ours: Suite<Ours
 // %%
 /// `rt_spawn_many_local`.
 pub fn spawn_many_on_one<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
-    roots(runtime, load, move || spawn_and_join::<R, _>(load.n, nothing))
+    roots(runtime, load, move || spawn_and_join::<R, _>(load.n, empty_task))
 }
 
 /// `spawn_many_remote_busy`.
@@ -806,13 +806,13 @@ pub fn spawn_many_local<R: Runtime>(runtime: &'static R, load: Load) -> Iteratio
 }
 
 pub fn spawn_many_remote<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
-    async fn one() -> usize {
+    async fn unit_task() -> usize {
         note("ends");
         1
     }
     async fn quarter<R: Runtime>(tasks: usize) -> usize {
         let mut sum = 0;
-        join((0..tasks).map(|_| spawn::<R, _>(one())), |one| sum += one).await;
+        join((0..tasks).map(|_| spawn::<R, _>(unit_task())), |output| sum += output).await;
         note("ends");
         sum
     }
@@ -835,7 +835,7 @@ pub fn spawn_many_remote<R: Runtime>(runtime: &'static R, load: Load) -> Iterati
 // %%
 fn spawn_many_remote_idle<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
     timed(move || {
-        let handles: Vec<_> = (0..load.n).map(|_| spawn_outside(runtime, nothing())).collect();
+        let handles: Vec<_> = (0..load.n).map(|_| spawn_outside(runtime, empty_task())).collect();
         run_root(runtime, load.driver, join(handles.into_iter(), drop));
     })
 }
@@ -872,9 +872,9 @@ pub fn ping_pong<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
             pinged.await.expect("a ping");
             note("received");
             note("ends");
-            pong.send(()).expect("somebody waits for the pong");
+            pong.send(()).expect("a task waits for the pong");
         }));
-        ping.send(()).expect("somebody waits for the ping");
+        ping.send(()).expect("a task waits for the ping");
         note("sent");
         ponged.await.expect("a pong");
         note("received");
@@ -941,7 +941,7 @@ fn chained_spawn<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 
 // %%
 pub fn spawn_blocking<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
-    async fn calling<R: Runtime>() {
+    async fn call_blocking<R: Runtime>() {
         fn call() -> usize {
             note("calls");
             0
@@ -951,7 +951,7 @@ pub fn spawn_blocking<R: Runtime>(runtime: &'static R, load: Load) -> Iterations
         }
         note("ends");
     }
-    roots(runtime, load, move || spawn_and_join::<R, _>(load.n, calling::<R>))
+    roots(runtime, load, move || spawn_and_join::<R, _>(load.n, call_blocking::<R>))
 }
 
 pub fn spawn_and_yield<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
@@ -1021,7 +1021,7 @@ impl Round {
 /// `sync_broadcast`.
 fn broadcast<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
     let (sender, unread) = tokio::sync::broadcast::channel(1000);
-    let (sender, round) = (leaked((sender, unread)), leaked(Round::default()));
+    let (sender, round) = (leak((sender, unread)), leak(Round::default()));
     for index in 0..load.n {
         let (mut receiver, mut random) = (sender.0.subscribe(), StdRng::seed_from_u64(index as u64));
         R::detach(runtime.spawn_outside(async move {
@@ -1037,7 +1037,7 @@ fn broadcast<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 /// `sync_watch`: the root of an iteration spawns one task, which sends.
 fn watch<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
     let (sender, receiver) = tokio::sync::watch::channel(0);
-    let (sender, round) = (leaked(sender), leaked(Round::default()));
+    let (sender, round) = (leak(sender), leak(Round::default()));
     for index in 0..load.n {
         let (mut receiver, mut random) = (receiver.clone(), StdRng::seed_from_u64(index as u64));
         R::detach(runtime.spawn_outside(async move {
@@ -1051,7 +1051,7 @@ fn watch<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
         round.send_all(load.n, |_| sender.send(42).expect("there are receivers")).await;
         note("ends");
     };
-    // Inside of `async`, for a task is spawned by the root, and not by whoever makes the root.
+    // Inside of `async`, for a task is spawned by the root, and not by the function that makes the root.
     roots(runtime, load, move || async move { spawn::<R, _>(sending()).await })
 }
 
@@ -1065,7 +1065,7 @@ pub fn request_reply<R: Runtime>(runtime: &'static R, load: Load) -> Iterations 
     let answering = async move {
         while let Some(reply) = requests.next().await {
             note("received");
-            reply.send(()).expect("somebody waits for the reply");
+            reply.send(()).expect("a task waits for the reply");
         }
     };
     // Spawned by the root, as published.
@@ -1075,7 +1075,7 @@ pub fn request_reply<R: Runtime>(runtime: &'static R, load: Load) -> Iterations 
         async move {
             for _ in 0..load.n {
                 let (reply, answer) = oneshot::channel();
-                sender.send(reply).await.expect("somebody answers");
+                sender.send(reply).await.expect("the server runs");
                 note("sent");
                 answer.await.expect("an answer");
             }
@@ -1091,7 +1091,7 @@ pub fn request_reply<R: Runtime>(runtime: &'static R, load: Load) -> Iterations 
 async fn send_all(mut sender: impl Sink<usize, Error: Debug> + Unpin, messages: usize) {
     for number in 0..messages {
         note("sent");
-        sender.send(number).await.expect("somebody receives");
+        sender.send(number).await.expect("the receiver runs");
     }
 }
 
@@ -1143,7 +1143,7 @@ const WAKE_UPS: usize = 500;
 
 /// Waits until the tasks have counted to 500, calling `call` as fast as possible.
 fn notify<R: Runtime>(runtime: &'static R, load: Load, call: fn(&Notify)) -> Iterations {
-    let (notify, counter) = leaked((Notify::new(), AtomicUsize::new(0)));
+    let (notify, counter) = leak((Notify::new(), AtomicUsize::new(0)));
     for _ in 0..load.n {
         R::detach(runtime.spawn_outside(async move {
             loop {
@@ -1200,7 +1200,7 @@ pub fn semaphore_in_tasks<R: Runtime>(runtime: &'static R, load: Load) -> Iterat
         acquire(semaphore).await;
         note("ends");
     }
-    let semaphore = leaked(Semaphore::new(load.n));
+    let semaphore = leak(Semaphore::new(load.n));
     roots(runtime, load, move || async move {
         let task = || spawn::<R, _>(acquire_in_task(semaphore));
         futures::join!(task(), task(), task(), task(), task(), task());
@@ -1209,16 +1209,16 @@ pub fn semaphore_in_tasks<R: Runtime>(runtime: &'static R, load: Load) -> Iterat
 
 /// `concurrent_single`.
 fn semaphore_in_futures<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
-    let semaphore = leaked(Semaphore::new(load.n));
+    let semaphore = leak(Semaphore::new(load.n));
     roots(runtime, load, move || async move {
-        let one = || acquire(semaphore);
-        futures::join!(one(), one(), one(), one(), one(), one());
+        let permit = || acquire(semaphore);
+        futures::join!(permit(), permit(), permit(), permit(), permit(), permit());
     })
 }
 
 /// `multi`.
 fn semaphore_in_turn<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
-    let semaphore = leaked(Semaphore::new(load.n));
+    let semaphore = leak(Semaphore::new(load.n));
     roots(runtime, load, move || async move {
         for _ in 0..6 {
             acquire(semaphore).await;
@@ -1323,7 +1323,7 @@ fn pipeline<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
             R::detach(spawn::<R, _>(async move {
                 while let Some(number) = input.next().await {
                     note("sent");
-                    next.send(number).await.expect("somebody receives");
+                    next.send(number).await.expect("the receiver runs");
                 }
             }));
         }
@@ -1355,7 +1355,7 @@ pub fn fork_join<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 }
 
 fn locked<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
-    let lock = leaked(Semaphore::new(1));
+    let lock = leak(Semaphore::new(1));
     let task = move || async move {
         for _ in 0..10 {
             let permit = lock.acquire().await.expect("it is never closed");
@@ -1399,7 +1399,7 @@ fn on_all(suite: &str, runtime: &str) -> Start {
         };
         (@each $suite:ident [$($name:pat => $new:path),*]) => {
             match runtime {
-                $($name => |load| $suite(leaked($new(load)), load),)*
+                $($name => |load| $suite(leak($new(load)), load),)*
                 other => unreachable!("{other} is no runtime"),
             }
         };
@@ -1515,10 +1515,11 @@ type Expected<'a> = &'a [(&'static str, usize)];
 #[inline]
 fn spawn_rows() -> Vec<Row> {
     let (few, many) = ([("spawns", 1000), ("ends", 1000)], [("spawns", 10_000), ("ends", 10_000)]);
-    let one = |test, suite| Row::new(format!("rt_current_thread/{test}"), suite, Load::new(1, 1000), &few);
+    let on_one_thread =
+        |test, suite| Row::new(format!("rt_current_thread/{test}"), suite, Load::new(1, 1000), &few);
     let mut rows = vec![
-        one("rt_spawn_many_local", "spawn_many_on_one"),
-        one("spawn_many_remote_busy", "spawn_many_on_one_busy"),
+        on_one_thread("rt_spawn_many_local", "spawn_many_on_one"),
+        on_one_thread("spawn_many_remote_busy", "spawn_many_on_one_busy"),
     ];
     let four: [(&str, usize, Expected<'_>); 8] = [
         ("spawn_many_local", 10_000, &many),
@@ -1779,7 +1780,7 @@ pub fn rows() -> Vec<Row> {
 /// # Errors
 /// If it does other work than it should, or none: says which row on which runtime, and what is wrong.
 pub fn prove(row: &Row, variant: &str, start: Start, limit: Duration) -> Result<(), UnequalWork> {
-    let take = || std::mem::take(&mut *COUNTED.lock().expect("nobody panics here"));
+    let take = || std::mem::take(&mut *COUNTED.lock().expect("no panic inside"));
     let proof = harness::prove_isolated(row.key(variant), limit, &row.expected, || {
         COUNTING.store(true, Ordering::SeqCst);
         let mut iterations = start(row.load);
@@ -1908,7 +1909,7 @@ pub fn study() -> Study {
     let rows = rows();
     let study = study_of("runtimes", &rows, Row::start);
     let compared = comparisons(&rows).into_iter();
-    compared.fold(study, |study, (one, other, change)| study.also_compare(one, other, change))
+    compared.fold(study, |study, (key, other, change)| study.also_compare(key, other, change))
 }
 
 // %% [markdown]

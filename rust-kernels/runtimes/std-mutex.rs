@@ -42,8 +42,8 @@
 // %%
 use harness::Study;
 use runtimes_suites::{
-    NIO, Nio, Row, Runtime, Start, TOKIO, Tokio, leaked, notify_one, notify_waiters, published,
-    spawn_blocking, spawn_many_local, spawn_many_remote, study_of,
+    NIO, Nio, Row, Runtime, Start, TOKIO, Tokio, leak, notify_one, notify_waiters, published, spawn_blocking,
+    spawn_many_local, spawn_many_remote, study_of,
 };
 
 // %% [markdown]
@@ -85,8 +85,8 @@ fn start(row: &Row, runtime: &str) -> Start {
         ($($suite:ident)*) => {
             match (row.program, runtime) {
                 $(
-                    (stringify!($suite), TOKIO) => |load| $suite(leaked(Tokio::new(load)), load),
-                    (stringify!($suite), _) => |load| $suite(leaked(Nio::new(load)), load),
+                    (stringify!($suite), TOKIO) => |load| $suite(leak(Tokio::new(load)), load),
+                    (stringify!($suite), _) => |load| $suite(leak(Nio::new(load)), load),
                 )*
                 (other, _) => unreachable!("{other} is no suite here"),
             }

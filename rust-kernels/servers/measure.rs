@@ -137,7 +137,7 @@ impl Drop for Echo {
     fn drop(&mut self) {
         self.tally.requests.fetch_add(self.requests, Ordering::Relaxed);
         self.tally.bytes.fetch_add(self.bytes, Ordering::Relaxed);
-        // Whoever sees the end of a connection sees its counts.
+        // A thread that sees the end of a connection sees its counts.
         self.tally.ended.fetch_add(1, Ordering::Release);
     }
 }
@@ -154,7 +154,7 @@ impl Echo {
     }
 
     /// Where the next bytes belong. Not empty, once all answers are written.
-    pub fn room(&mut self) -> &mut [u8] {
+    pub fn spare_capacity(&mut self) -> &mut [u8] {
         &mut self.buffer[self.filled..]
     }
 
@@ -172,7 +172,7 @@ impl Echo {
     }
 
     /// So many bytes of them were written.
-    pub fn wrote(&mut self, length: usize) {
+    pub fn mark_written(&mut self, length: usize) {
         self.written += length;
         if self.answers().is_empty() {
             self.requests += (self.written / LENGTH) as u64;
@@ -183,8 +183,8 @@ impl Echo {
     }
 
     /// All of them were written.
-    pub fn answered(&mut self) {
-        self.wrote(self.answers().len());
+    pub fn mark_all_written(&mut self) {
+        self.mark_written(self.answers().len());
     }
 }
 
@@ -227,16 +227,16 @@ impl Connection {
         loop {
             while !self.echo.answers().is_empty() {
                 match self.stream.write(self.echo.answers()) {
-                    Ok(length) => self.echo.wrote(length),
+                    Ok(length) => self.echo.mark_written(length),
                     Err(error) => return still_open(error),
                 }
             }
             if !readable {
                 return Ok(true);
             }
-            let room = self.echo.room();
-            let most = room.len();
-            match self.stream.read(room) {
+            let buffer = self.echo.spare_capacity();
+            let most = buffer.len();
+            match self.stream.read(buffer) {
                 Ok(0) => return Ok(false),
                 Ok(length) => {
                     self.echo.take(length);
@@ -365,11 +365,11 @@ type Sockets = Reactor<Epoll<TcpStream>, Timed<()>>;
 
 /// Serves a connection on the frontier.
 async fn echo_on_frontier(mut stream: Io<'_, Epoll<TcpStream>, Timed<()>>, mut echo: Echo) {
-    while let Ok(length @ 1..) = stream.read(echo.room()).await {
+    while let Ok(length @ 1..) = stream.read(echo.spare_capacity()).await {
         echo.take(length);
         while !echo.answers().is_empty() {
             let Ok(length) = stream.write(echo.answers()).await else { return };
-            echo.wrote(length);
+            echo.mark_written(length);
         }
     }
 }
@@ -401,12 +401,12 @@ pub fn on_frontier(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io
 async fn echo_on_tokio(mut stream: tokio::net::TcpStream, mut echo: Echo) -> io::Result<()> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     loop {
-        match stream.read(echo.room()).await? {
+        match stream.read(echo.spare_capacity()).await? {
             0 => return Ok(()),
             length => echo.take(length),
         }
         stream.write_all(echo.answers()).await?;
-        echo.answered();
+        echo.mark_all_written();
     }
 }
 
@@ -449,12 +449,12 @@ pub fn on_tokio_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) 
 async fn echo_on_smol(mut stream: smol::Async<TcpStream>, mut echo: Echo) -> io::Result<()> {
     use smol::io::{AsyncReadExt, AsyncWriteExt};
     loop {
-        match stream.read(echo.room()).await? {
+        match stream.read(echo.spare_capacity()).await? {
             0 => return Ok(()),
             length => echo.take(length),
         }
         stream.write_all(echo.answers()).await?;
-        echo.answered();
+        echo.mark_all_written();
     }
 }
 
@@ -485,12 +485,12 @@ const STACK: usize = 64 * 1024;
 pub fn on_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
     let serve = |mut stream: TcpStream, mut echo: Echo| -> io::Result<()> {
         loop {
-            match stream.read(echo.room())? {
+            match stream.read(echo.spare_capacity())? {
                 0 => return Ok(()),
                 length => echo.take(length),
             }
             stream.write_all(echo.answers())?;
-            echo.answered();
+            echo.mark_all_written();
         }
     };
     let mut number = 0_u64;
@@ -516,12 +516,12 @@ pub fn on_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io:
 
 // %%
 /// Sends some numbers to the other process.
-fn tell<const N: usize>(mut pipe: &UnixStream, numbers: [u64; N]) -> io::Result<()> {
+fn send_numbers<const N: usize>(mut pipe: &UnixStream, numbers: [u64; N]) -> io::Result<()> {
     numbers.iter().try_for_each(|number| pipe.write_all(&number.to_le_bytes()))
 }
 
 /// Waits for some numbers from the other process.
-fn hear<const N: usize>(mut pipe: &UnixStream) -> io::Result<[u64; N]> {
+fn receive_numbers<const N: usize>(mut pipe: &UnixStream) -> io::Result<[u64; N]> {
     let mut numbers = [0; N];
     for number in &mut numbers {
         let mut bytes = [0; 8];
@@ -616,14 +616,14 @@ pub struct Load {
 }
 
 /// Connections that are opened at a time.
-const AT_A_TIME: u64 = 64;
+const CONNECT_BATCH: u64 = 64;
 
 /// Opens all connections, and lets each be served once.
 fn open(address: SocketAddr, load: Load) -> io::Result<Vec<Peer>> {
     let mut peers = Vec::with_capacity(load.connections as usize);
     while (peers.len() as u64) < load.connections {
         let first = peers.len() as u64;
-        for connection in first..load.connections.min(first + AT_A_TIME) {
+        for connection in first..load.connections.min(first + CONNECT_BATCH) {
             let mut peer = Peer::connect(address, connection)?;
             peer.send(Instant::now())?;
             peers.push(peer);
@@ -651,7 +651,7 @@ pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// Sends so many requests over the active connections, one at a time over each. Returns nanoseconds: the time of all of
 /// them, and the median, the 99th percentile and the largest of their latencies.
-fn ask(peers: &mut [Peer], epoll: &OwnedFd, load: Load, requests: u64) -> io::Result<[u64; 4]> {
+fn send_requests(peers: &mut [Peer], epoll: &OwnedFd, load: Load, requests: u64) -> io::Result<[u64; 4]> {
     let most = LIMIT.as_nanos() as u64;
     let mut latencies =
         Histogram::<u64>::new_with_bounds(1, most, 3).expect("bounds and digits that it takes");
@@ -691,30 +691,30 @@ fn ask(peers: &mut [Peer], epoll: &OwnedFd, load: Load, requests: u64) -> io::Re
 
 // %%
 /// What they say when they are there, and when all connections are open.
-const THERE: u64 = 1;
+const READY: u64 = 1;
 
 /// Connections that are reset at a time, and how long the queue has to empty.
-const RESETS: usize = 250;
+const RESET_BATCH: usize = 250;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Plays all clients of a server, as told through `pipe`.
 fn clients(address: SocketAddr, load: Load, pipe: &UnixStream) -> io::Result<()> {
-    tell(pipe, [THERE])?;
-    hear::<1>(pipe)?;
+    send_numbers(pipe, [READY])?;
+    receive_numbers::<1>(pipe)?;
     let mut peers = open(address, load)?;
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
     for (number, peer) in peers.iter().enumerate() {
         epoll::add(&epoll, &peer.stream, EventData::new_u64(number as u64), EventFlags::IN | EventFlags::ET)?;
     }
-    tell(pipe, [THERE])?;
+    send_numbers(pipe, [READY])?;
     loop {
-        match hear(pipe)? {
+        match receive_numbers(pipe)? {
             [0] => break,
-            [requests] => tell(pipe, ask(&mut peers, &epoll, load, requests)?)?,
+            [requests] => send_numbers(pipe, send_requests(&mut peers, &epoll, load, requests)?)?,
         }
     }
     while !peers.is_empty() {
-        peers.truncate(peers.len().saturating_sub(RESETS));
+        peers.truncate(peers.len().saturating_sub(RESET_BATCH));
         thread::sleep(PAUSE);
     }
     Ok(())
@@ -734,7 +734,7 @@ fn clients(address: SocketAddr, load: Load, pipe: &UnixStream) -> io::Result<()>
 
 // %%
 /// Processor time of this process so far, and the kernel's part of it.
-fn used() -> (Duration, Duration) {
+fn processor_time() -> (Duration, Duration) {
     // SAFETY: all of its fields are numbers, for which zero is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` outlives the call, which cannot fail: this process is always known.
@@ -746,12 +746,12 @@ fn used() -> (Duration, Duration) {
 
 /// Bytes of this process's memory that are no part of a file: heap and stacks, as far as they were ever touched. Not
 /// every system tells (gVisor does not); then memory alone is not measured.
-fn memory() -> Option<u64> {
-    anonymous(&std::fs::read_to_string("/proc/self/smaps_rollup").ok()?)
+fn anonymous_memory() -> Option<u64> {
+    parse_anonymous(&std::fs::read_to_string("/proc/self/smaps_rollup").ok()?)
 }
 
 /// The line `Anonymous: <number> kB` of such a file, in bytes.
-fn anonymous(rollup: &str) -> Option<u64> {
+fn parse_anonymous(rollup: &str) -> Option<u64> {
     let line = rollup.lines().find_map(|line| line.strip_prefix("Anonymous:")?.trim().strip_suffix("kB"));
     Some(1024 * line?.trim().parse::<u64>().ok()?)
 }
@@ -765,7 +765,7 @@ fn anonymous(rollup: &str) -> Option<u64> {
 const OTHER_FILES: u64 = 100;
 
 /// Sees to it that this process, and those that it forks, may open so many connections.
-fn allow_files(connections: u64) -> Result<(), String> {
+fn raise_file_limit(connections: u64) -> Result<(), String> {
     let needed = connections + OTHER_FILES;
     let mut limits = getrlimit(Resource::Nofile);
     if limits.current.is_some_and(|soft| soft < needed) {
@@ -820,7 +820,7 @@ fn start(
     thread::spawn(move || {
         let closing = listener.try_clone()?;
         let ended = serve(listener, work, &tally);
-        // Whoever has shut it down before needs no other error than that of the server.
+        // A connection that was shut down before needs no other error than that of the server.
         let _ = shutdown(&closing, Shutdown::Both);
         ended
     })
@@ -837,7 +837,7 @@ impl Session {
     /// # Errors
     /// What failed.
     pub fn open(serve: Serve, load: Load) -> Result<Self, String> {
-        allow_files(load.connections)?;
+        raise_file_limit(load.connections)?;
         let mut session = Self::begin(serve, load).map_err(|error| error.to_string())?;
         match session.connect() {
             Ok(()) => Ok(session),
@@ -850,17 +850,17 @@ impl Session {
         let (pipe, theirs) = UnixStream::pair()?;
         let clients = fork_clients(listener.local_addr()?, load, theirs);
         // If they are not there, `connect` finds that out.
-        let _ = hear::<1>(&pipe);
+        let _ = receive_numbers::<1>(&pipe);
         let tally = Arc::default();
         let server = start(serve, listener.try_clone()?, Steps(load.steps), Arc::clone(&tally));
         Ok(Self { pipe, clients, server, listener, tally, load, requests: load.connections, grown: None })
     }
 
     fn connect(&mut self) -> io::Result<()> {
-        let before = memory();
-        tell(&self.pipe, [THERE])?;
-        hear::<1>(&self.pipe)?;
-        self.grown = before.zip(memory()).map(|(before, after)| after.saturating_sub(before));
+        let before = anonymous_memory();
+        send_numbers(&self.pipe, [READY])?;
+        receive_numbers::<1>(&self.pipe)?;
+        self.grown = before.zip(anonymous_memory()).map(|(before, after)| after.saturating_sub(before));
         Ok(())
     }
 }
@@ -874,11 +874,11 @@ impl Session {
     ///
     /// # Errors
     /// If the clients have gone.
-    pub fn ask(&mut self, requests: u64) -> io::Result<Sample> {
-        let before = used();
-        tell(&self.pipe, [requests])?;
-        let [wall, p50, p99, max] = hear(&self.pipe)?;
-        let after = used();
+    pub fn send_requests(&mut self, requests: u64) -> io::Result<Sample> {
+        let before = processor_time();
+        send_numbers(&self.pipe, [requests])?;
+        let [wall, p50, p99, max] = receive_numbers(&self.pipe)?;
+        let after = processor_time();
         self.requests += requests;
         let sample = Sample::new(requests, after.0 - before.0)
             .with("kernel_ns", after.1.saturating_sub(before.1).as_nanos() as u64)
@@ -920,10 +920,10 @@ impl Session {
     /// # Errors
     /// What it has counted otherwise, or what went wrong.
     pub fn close(self, key: &Key) -> Result<(), UnequalWork> {
-        let told = tell(&self.pipe, [0]);
+        let sent = send_numbers(&self.pipe, [0]);
         let deadline = Instant::now() + LIMIT / 4;
         let ended = || self.tally.ended.load(Ordering::Acquire);
-        while told.is_ok() && ended() < self.load.connections && Instant::now() < deadline {
+        while sent.is_ok() && ended() < self.load.connections && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));
         }
         let (tally, requests) = (Arc::clone(&self.tally), self.requests);
@@ -1036,7 +1036,7 @@ impl Variant {
         let session = || {
             let mut session = Session::open(self.serve, load).map_err(|wrong| format!("{key}: {wrong}"))?;
             // If that fails, so does closing, which says why.
-            let _ = session.ask(10 * load.active);
+            let _ = session.send_requests(10 * load.active);
             session.close(&key)
         };
         harness::isolated(LIMIT, session).map_err(|end| UnequalWork::from(format!("{key}: {end}"))).flatten()
@@ -1053,7 +1053,7 @@ impl Variant {
         bencher.samples(&mut || {
             let requests = if warm { requests } else { requests / 10 };
             warm = true;
-            let asked = session.as_mut().expect("it is open").ask(requests);
+            let asked = session.as_mut().expect("it is open").send_requests(requests);
             asked.unwrap_or_else(|error| {
                 let wrong = session.take().and_then(Session::end);
                 panic!("{}", wrong.unwrap_or_else(|| error.to_string()))
@@ -1154,8 +1154,8 @@ mod tests {
 
     #[test]
     fn memory_that_the_system_does_not_tell_is_unknown() {
-        assert_eq!(anonymous("Rss:  60 kB\nAnonymous:   12 kB\nLazyFree:  0 kB\n"), Some(12 << 10));
-        assert_eq!(anonymous("Rss:  60 kB\n"), None);
+        assert_eq!(parse_anonymous("Rss:  60 kB\nAnonymous:   12 kB\nLazyFree:  0 kB\n"), Some(12 << 10));
+        assert_eq!(parse_anonymous("Rss:  60 kB\n"), None);
     }
 }
 

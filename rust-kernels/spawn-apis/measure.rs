@@ -113,7 +113,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// An empty one for a ring of so many nodes.
-    pub fn of_ring(nodes: usize) -> Self {
+    pub fn for_ring(nodes: usize) -> Self {
         Self { visits: (0..nodes * nodes).map(|_| AtomicU64::new(0)).collect(), nodes, ..Self::default() }
     }
 }
@@ -199,7 +199,7 @@ pub fn ring(nodes: usize) -> impl Iterator<Item = Node> {
 /// # Panics
 /// If the node that should receive it is gone.
 pub async fn deliver(mut to: Sender<usize>, hops: usize, witness: Witness) {
-    to.send(hops).await.expect("a node listens for as long as somebody can send to it");
+    to.send(hops).await.expect("a node listens as long as a sender exists");
     witness.end();
 }
 
@@ -551,19 +551,19 @@ impl Work {
 // %%
 /// A spawn function and the witness that it reports to.
 #[derive(Clone)]
-pub struct Watched<A> {
+pub struct Recorded<A> {
     api: A,
     witness: Witness,
 }
 
-impl<A: Clone> Watched<A> {
+impl<A: Clone> Recorded<A> {
     /// This spawn function, with this witness.
     pub fn new(api: &A, witness: &Witness) -> Self {
         Self { api: api.clone(), witness: witness.clone() }
     }
 }
 
-impl<A: Api> Api for Watched<A> {
+impl<A: Api> Api for Recorded<A> {
     type Handle = A::Handle;
 
     fn start(&self, task: impl Future<Output = ()> + Send + 'static) -> A::Handle {
@@ -572,7 +572,7 @@ impl<A: Api> Api for Watched<A> {
     }
 }
 
-impl<A: LocalApi> LocalApi for Watched<A> {
+impl<A: LocalApi> LocalApi for Recorded<A> {
     type Handle = A::Handle;
 
     fn start(&self, task: impl Future<Output = ()> + 'static) -> A::Handle {
@@ -612,7 +612,7 @@ pub mod joining {
             /// Runs the program in which every handle is awaited.
             pub async fn $joined<A: $api<Handle: Future<Output = ()> + 'static>>(
                 work: Work,
-                api: Watched<A>,
+                api: Recorded<A>,
             ) {
                 let (inner, witness) = (api.clone(), api.witness.clone());
                 match work {
@@ -681,7 +681,7 @@ pub mod dropping {
     macro_rules! dropped {
         ($api:ident, $dropped:ident) => {
             /// Runs the program in which every handle is dropped.
-            pub async fn $dropped<A: $api>(work: Work, api: Watched<A>) {
+            pub async fn $dropped<A: $api>(work: Work, api: Recorded<A>) {
                 let (inner, witness) = (api.clone(), api.witness.clone());
                 let (Work::Ring(counted) | Work::Loop(counted)) = work;
                 let root = usize::from(matches!(work, Work::Loop(_)));
@@ -782,8 +782,8 @@ pub mod worlds {
                     let (mut host, spawner) = H::set_up(load.workers);
                     let api = A::from(spawner);
                     repeat(&mut |witness| match load.handles {
-                        Handles::Joined => host.block_on($joined(load.work, Watched::new(&api, witness))),
-                        Handles::Dropped => host.block_on($dropped(load.work, Watched::new(&api, witness))),
+                        Handles::Joined => host.block_on($joined(load.work, Recorded::new(&api, witness))),
+                        Handles::Dropped => host.block_on($dropped(load.work, Recorded::new(&api, witness))),
                     });
                 };
                 Code { world, has_handles: true }
@@ -795,7 +795,7 @@ pub mod worlds {
                     assert_eq!(load.handles, Handles::Dropped, "there are no handles to await");
                     let (mut host, spawner) = H::set_up(load.workers);
                     let api = A::from(spawner);
-                    repeat(&mut |witness| host.block_on($dropped(load.work, Watched::new(&api, witness))));
+                    repeat(&mut |witness| host.block_on($dropped(load.work, Recorded::new(&api, witness))));
                 };
                 Code { world, has_handles: false }
             }
@@ -819,8 +819,8 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 /// Times the iterations of a world.
 pub fn bench(world: World, load: Load) -> impl Fn(&mut Bencher) {
     move |bencher| {
-        let nobody = Witness::default();
-        world(load, &mut |iterate| bencher.iter(&mut || iterate(&nobody)));
+        let witness = Witness::default();
+        world(load, &mut |iterate| bencher.iter(&mut || iterate(&witness)));
     }
 }
 
@@ -1500,8 +1500,8 @@ const BOXED_REMOTE: &str = "a handle by `remote_handle`, and a box";
 const SECOND: &str = "a second box";
 const SECOND_REMOTE: &str = "a handle by `remote_handle`, and a second box";
 const TWICE_BOXED_REMOTE: &str = "a handle by `remote_handle`, and two boxes";
-const BOX_TODAY: &str = "a box, by `async_executors` 0.7";
-const TODAY: &str = "a handle by `async_executors` 0.7";
+const BOX_VERSION_0_7: &str = "a box, by `async_executors` 0.7";
+const VERSION_0_7: &str = "a handle by `async_executors` 0.7";
 
 // %% [markdown]
 // First the subjects that stay on the calling thread. The functions that list subjects are marked `inline`: they are
@@ -1521,15 +1521,15 @@ pub fn on_one_thread() -> Vec<Subject> {
         ("LocalSpawn", "", without_handles_locally::<LocalPool, Detached<_>>()),
         ("LocalSpawnHandle", REMOTE, with_handles_locally::<LocalPool, Handled<_>>()),
         ("LocalSpawnHandleOs", SECOND_REMOTE, with_handles_locally::<LocalPool, Boxed<_>>()),
-        ("LocalSpawnHandle 0.7", TODAY, with_handles_locally::<LocalPool, Today<_>>()),
+        ("LocalSpawnHandle 0.7", VERSION_0_7, with_handles_locally::<LocalPool, Today<_>>()),
     ];
     let tokio = [
         ("LocalSpawn", BOX, without_handles_locally::<TokioLocal, Detached<_>>()),
         ("LocalSpawnHandle", BOXED_REMOTE, with_handles_locally::<TokioLocal, Handled<_>>()),
         ("LocalSpawnHandleOs", TWICE_BOXED_REMOTE, with_handles_locally::<TokioLocal, Boxed<_>>()),
         ("LocalSpawnHandle, native abort", ABORT, with_handles_locally::<TokioLocal, NativeAbort<_>>()),
-        ("LocalSpawn 0.7", BOX_TODAY, without_handles_locally::<Ct, Detached<_>>()),
-        ("LocalSpawnHandle 0.7", TODAY, with_handles_locally::<Ct, Today<_>>()),
+        ("LocalSpawn 0.7", BOX_VERSION_0_7, without_handles_locally::<Ct, Detached<_>>()),
+        ("LocalSpawnHandle 0.7", VERSION_0_7, with_handles_locally::<Ct, Today<_>>()),
     ];
     let (basic, set) =
         (with_handles::<TokioOneThread, TokioTp>(), with_handles_locally::<TokioLocal, TokioCt>());
@@ -1564,8 +1564,8 @@ fn on_tokio() -> Vec<Subject> {
         ("SpawnHandleOs", BOXED_ABORTABLE, with_handles::<TokioThreads, Boxed<_>>()),
         ("SpawnHandle, native abort", ABORT, with_handles::<TokioThreads, NativeAbort<_>>()),
         ("Spawn with remote_handle", BOXED_REMOTE, with_handles::<TokioThreads, Remote<_>>()),
-        ("Spawn 0.7", BOX_TODAY, without_handles::<Tp, Detached<_>>()),
-        ("SpawnHandle 0.7", TODAY, with_handles::<Tp, Today<_>>()),
+        ("Spawn 0.7", BOX_VERSION_0_7, without_handles::<Tp, Detached<_>>()),
+        ("SpawnHandle 0.7", VERSION_0_7, with_handles::<Tp, Today<_>>()),
     ];
     let (workers, own) = (Threads::Workers, with_handles::<TokioThreads, TokioTp>());
     [native(workers, TOKIO.0, TOKIO, "", own), rows(workers, "TokioTp", TOKIO, apis)].concat()
@@ -1577,20 +1577,20 @@ fn on_tokio() -> Vec<Subject> {
 // %%
 /// The other subjects with worker threads.
 #[inline]
-fn on_others() -> Vec<Subject> {
+fn on_other_threads() -> Vec<Subject> {
     let pool = [
         ("Spawn", "", without_handles::<ThreadPool, Detached<_>>()),
         ("SpawnHandle", REMOTE, with_handles::<ThreadPool, Handled<_>>()),
         ("SpawnHandleOs", SECOND_REMOTE, with_handles::<ThreadPool, Boxed<_>>()),
-        ("SpawnHandle 0.7", TODAY, with_handles::<ThreadPool, Today<_>>()),
+        ("SpawnHandle 0.7", VERSION_0_7, with_handles::<ThreadPool, Today<_>>()),
     ];
     let async_std = [
         ("Spawn", BOX, without_handles::<AsyncStd, Detached<_>>()),
         ("SpawnHandle", ABORTABLE, with_handles::<AsyncStd, Handled<_>>()),
         ("SpawnHandleOs", BOXED_ABORTABLE, with_handles::<AsyncStd, Boxed<_>>()),
-        ("SpawnHandle 0.7", TODAY, with_handles::<async_executors::AsyncStd, Today<_>>()),
+        ("SpawnHandle 0.7", VERSION_0_7, with_handles::<async_executors::AsyncStd, Today<_>>()),
     ];
-    let global = [("SpawnHandle 0.7", TODAY, with_handles::<async_executors::AsyncGlobal, Today<_>>())];
+    let global = [("SpawnHandle 0.7", VERSION_0_7, with_handles::<async_executors::AsyncGlobal, Today<_>>())];
     let standard = with_handles::<AsyncStd, AsyncStd>();
     let below = with_handles::<Global, Global>();
     let smol = with_handles::<SmolThreads, Smol>();
@@ -1615,7 +1615,7 @@ fn on_others() -> Vec<Subject> {
 /// All subjects.
 #[cfg_attr(not(feature = "program"), inline)]
 pub fn subjects() -> Vec<Subject> {
-    [on_one_thread(), on_tokio(), on_others()].concat()
+    [on_one_thread(), on_tokio(), on_other_threads()].concat()
 }
 
 // %% [markdown]
@@ -1708,7 +1708,7 @@ impl Subject {
 // %%
 impl Ledger {
     /// What has been seen so far.
-    fn seen(&self) -> Counts {
+    fn observed(&self) -> Counts {
         let get = |count: &AtomicU64| count.load(Ordering::SeqCst);
         let of_nodes = self.visits.chunks(self.nodes.max(1));
         Counts::from([
@@ -1747,16 +1747,16 @@ pub fn expected(work: Work) -> Counts {
 pub fn prove(key: &Key, world: World, load: Load, limit: Duration) -> Result<Counts, UnequalWork> {
     let two_iterations = || {
         let nodes = if let Work::Ring(nodes) = load.work { nodes } else { 0 };
-        let ledgers = [0, 1].map(|_| Arc::new(Ledger::of_ring(nodes)));
-        let mut seen = vec![];
+        let ledgers = [0, 1].map(|_| Arc::new(Ledger::for_ring(nodes)));
+        let mut observed = vec![];
         world(load, &mut |iterate| {
             for ledger in &ledgers {
                 iterate(&Witness(Some(Arc::clone(ledger))));
-                seen.push(ledger.seen());
+                observed.push(ledger.observed());
             }
         });
-        seen.push(ledgers[0].seen());
-        seen
+        observed.push(ledgers[0].observed());
+        observed
     };
     let counts = expected(load.work);
     harness::prove_isolated(key, limit, &counts, two_iterations).map(|_| counts)
@@ -1825,8 +1825,8 @@ const STEPS: [(Row, Row, &[&str], &str); 11] = [
     (("TokioCt", "LocalSpawnHandleOs"), ("TokioCt", "LocalSpawnHandle"), &["N=200"], SECOND),
     (("TokioCt", "LocalSpawnHandle"), ("TokioCt", "LocalSpawn"), &["N=200", "N=200 handles=dropped"], REMOTE),
     (("TokioTp", "Spawn with remote_handle"), ("TokioTp", "Spawn"), &["N=200 handles=dropped"], REMOTE),
-    (("ThreadPool", "SpawnHandle 0.7"), ("ThreadPool", "SpawnHandle"), &["M=1000"], TODAY),
-    (("LocalPool", "LocalSpawnHandle 0.7"), ("LocalPool", "LocalSpawnHandle"), &["M=1000"], TODAY),
+    (("ThreadPool", "SpawnHandle 0.7"), ("ThreadPool", "SpawnHandle"), &["M=1000"], VERSION_0_7),
+    (("LocalPool", "LocalSpawnHandle 0.7"), ("LocalPool", "LocalSpawnHandle"), &["M=1000"], VERSION_0_7),
     (("TokioTp", "SpawnHandle"), ("AsyncStd", "SpawnHandle"), &["N=200"], "tokio instead of async-std"),
     (("TokioCt", "LocalSpawn"), LOCAL_POOL, &["N=200"], "a `LocalSet` of tokio instead of a `LocalPool`"),
 ];

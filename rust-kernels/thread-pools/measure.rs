@@ -82,7 +82,7 @@ use thread_pools_lean::{InBoxes, InOnePlace, Ours, SharedChannel, Stealing};
 
 // %%
 /// Keeps a thing for ever, where leak checkers find it.
-fn leaked<T: Send + Sync>(thing: T) -> &'static T {
+fn leak<T: Send + Sync>(thing: T) -> &'static T {
     static LEAKED: std::sync::Mutex<Vec<usize>> = std::sync::Mutex::new(vec![]);
     let leaked = Box::leak(Box::new(thing));
     LEAKED.lock().expect("it only grows").push(std::ptr::from_ref(leaked).addr());
@@ -90,13 +90,13 @@ fn leaked<T: Send + Sync>(thing: T) -> &'static T {
 }
 
 /// Ends with the process of its trial.
-fn left<P>(_pool: P) -> Result<(), String> {
+fn ends_with_process<P>(_pool: P) -> Result<(), String> {
     Ok(())
 }
 
 /// A pool of rayon.
 fn of_rayon(workers: usize) -> &'static rayon::ThreadPool {
-    leaked(rayon::ThreadPoolBuilder::new().num_threads(workers).build().expect("threads"))
+    leak(rayon::ThreadPoolBuilder::new().num_threads(workers).build().expect("threads"))
 }
 
 /// A pool of futures.
@@ -107,7 +107,7 @@ fn of_futures(workers: usize) -> futures::executor::ThreadPool {
 /// A runtime of tokio that has so many threads for closures that block.
 fn of_tokio(workers: usize) -> &'static tokio::runtime::Runtime {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    leaked(builder.worker_threads(1).max_blocking_threads(workers).build().expect("threads"))
+    leak(builder.worker_threads(1).max_blocking_threads(workers).build().expect("threads"))
 }
 
 // %% [markdown]
@@ -141,7 +141,7 @@ pub mod versions {
 
 // %%
 pub mod others {
-    use super::{Subject, left, of_futures, of_rayon, of_tokio, versions};
+    use super::{Subject, ends_with_process, of_futures, of_rayon, of_tokio, versions};
 
     macro_rules! pools {
         ($($name:ident($inner:ty), $make:expr, |$pool:ident, $job:ident| $execute:expr, $end:expr;)*) => {$(
@@ -190,12 +190,12 @@ pub mod others {
     }
 
     pools! {
-        Rayon(&'static rayon::ThreadPool), of_rayon, |pool, job| pool.spawn(job), left;
-        RayonFifo(&'static rayon::ThreadPool), of_rayon, |pool, job| pool.spawn_fifo(job), left;
+        Rayon(&'static rayon::ThreadPool), of_rayon, |pool, job| pool.spawn(job), ends_with_process;
+        RayonFifo(&'static rayon::ThreadPool), of_rayon, |pool, job| pool.spawn_fifo(job), ends_with_process;
         Futures(futures::executor::ThreadPool),
-            of_futures, |pool, job| pool.spawn_ok(async move { job() }), left;
+            of_futures, |pool, job| pool.spawn_ok(async move { job() }), ends_with_process;
         Blocking(&'static tokio::runtime::Runtime),
-            of_tokio, |runtime, job| drop(runtime.spawn_blocking(job)), left;
+            of_tokio, |runtime, job| drop(runtime.spawn_blocking(job)), ends_with_process;
     }
 }
 
@@ -286,7 +286,7 @@ impl Opaque {
 
 // %%
 #[inline]
-pub fn so_many(steps: u32) {
+pub fn dependent_steps(steps: u32) {
     let mut state = 1_u64;
     for _ in 0..steps {
         state = std::hint::black_box(state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1));
@@ -296,12 +296,12 @@ pub fn so_many(steps: u32) {
 impl Work for Opaque {
     #[inline]
     fn before(self) {
-        so_many(self.before.into());
+        dependent_steps(self.before.into());
     }
 
     #[inline]
     fn after(self) {
-        so_many(self.after.into());
+        dependent_steps(self.after.into());
     }
 }
 
@@ -333,7 +333,7 @@ pub struct Latch {
 impl Latch {
     /// On which this thread will wait.
     pub fn of(number: u64) -> &'static Self {
-        leaked(Self { missing: AtomicU64::new(number), waiter: std::thread::current() })
+        leak(Self { missing: AtomicU64::new(number), waiter: std::thread::current() })
     }
 
     /// One more has arrived.
@@ -352,7 +352,7 @@ impl Latch {
     }
 }
 
-/// Nobody waits, or this latch does.
+/// Without a latch, no thread waits for the end.
 impl Observer for Option<&'static Latch> {
     #[inline]
     fn end(self) {
@@ -369,7 +369,7 @@ impl Observer for Option<&'static Latch> {
 /// A message: this job, and so many to come.
 pub struct Chain<P, W, C> {
     pool: P,
-    left: u32,
+    remaining: u32,
     work: W,
     observer: C,
 }
@@ -377,15 +377,15 @@ pub struct Chain<P, W, C> {
 impl<P: Subject, W: Work, C: Observer> Chain<P, W, C> {
     #[inline]
     pub fn run(self) {
-        let Self { pool, left, work, observer } = self;
-        observer.begin(left);
+        let Self { pool, remaining, work, observer } = self;
+        observer.begin(remaining);
         work.before();
-        if left > 0 {
-            let next = Self { pool: pool.clone(), left: left - 1, work, observer };
+        if remaining > 0 {
+            let next = Self { pool: pool.clone(), remaining: remaining - 1, work, observer };
             pool.execute(move || next.run());
         }
         work.after();
-        if left == 0 {
+        if remaining == 0 {
             observer.end();
         }
     }
@@ -454,7 +454,8 @@ pub fn burst<P: Subject, W: Work, C: Observer>(
     wait: impl FnOnce(),
 ) -> Duration {
     let submit = move |pool: &P, last| {
-        let chain = Chain { pool: pool.clone(), left: load.amplification, work, observer: observer(last) };
+        let chain =
+            Chain { pool: pool.clone(), remaining: load.amplification, work, observer: observer(last) };
         pool.execute(move || chain.run());
     };
     produce(pool, load, submit, wait)
@@ -469,7 +470,7 @@ pub fn burst<P: Subject, W: Work, C: Observer>(
 pub const SIZES: [usize; 4] = [16, 24, 32, 64];
 
 /// Submits jobs that hold an observer, which is one word, and so many words more.
-fn carried<P: Subject, C: Observer, const WORDS: usize>(
+fn submit_with_words<P: Subject, C: Observer, const WORDS: usize>(
     pool: &P,
     load: &Load,
     observer: C,
@@ -489,7 +490,7 @@ fn carried<P: Subject, C: Observer, const WORDS: usize>(
 }
 
 /// Submits jobs whose closures have so many bytes, one of [`SIZES`], and waits.
-fn sized<P: Subject, C: Observer>(
+fn submit_sized<P: Subject, C: Observer>(
     pool: &P,
     load: &Load,
     bytes: usize,
@@ -497,10 +498,10 @@ fn sized<P: Subject, C: Observer>(
     wait: impl FnOnce(),
 ) -> Duration {
     match bytes {
-        16 => carried::<P, C, 1>(pool, load, observer, wait),
-        24 => carried::<P, C, 2>(pool, load, observer, wait),
-        32 => carried::<P, C, 3>(pool, load, observer, wait),
-        64 => carried::<P, C, 7>(pool, load, observer, wait),
+        16 => submit_with_words::<P, C, 1>(pool, load, observer, wait),
+        24 => submit_with_words::<P, C, 2>(pool, load, observer, wait),
+        32 => submit_with_words::<P, C, 3>(pool, load, observer, wait),
+        64 => submit_with_words::<P, C, 7>(pool, load, observer, wait),
         _ => panic!("no closure has {bytes} bytes"),
     }
 }
@@ -529,7 +530,7 @@ impl Observer for &'static Arrivals {
 impl Arrivals {
     fn of(chains: u64) -> &'static Self {
         let ns = (0..chains).map(|_| AtomicU64::new(0)).collect();
-        leaked(Self { start: Instant::now(), ns, arrived: AtomicU64::new(0), latch: Latch::of(chains) })
+        leak(Self { start: Instant::now(), ns, arrived: AtomicU64::new(0), latch: Latch::of(chains) })
     }
 }
 
@@ -565,8 +566,8 @@ pub struct Ledger {
 }
 
 impl Observer for &'static Ledger {
-    fn begin(self, left: u32) {
-        self.begun[left as usize].fetch_add(1, Ordering::Relaxed);
+    fn begin(self, remaining: u32) {
+        self.begun[remaining as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     fn end(self) {
@@ -582,13 +583,14 @@ impl Observer for &'static Ledger {
 impl Ledger {
     fn of(load: &Load) -> &'static Self {
         let begun = (0..=load.amplification).map(|_| AtomicU64::new(0)).collect();
-        leaked(Self { begun, ended: AtomicU64::new(0), latch: Latch::of(load.chains()) })
+        leak(Self { begun, ended: AtomicU64::new(0), latch: Latch::of(load.chains()) })
     }
 
     /// What has been seen so far, where each place is to be seen so many times.
-    fn seen(&self, times_of: impl Fn(u32) -> u64) -> Counts {
+    fn observed(&self, times_of: impl Fn(u32) -> u64) -> Counts {
         let begun: Vec<u64> = self.begun.iter().map(|times| times.load(Ordering::SeqCst)).collect();
-        let places = (0..).zip(&begun).filter(|(left, times)| **times == times_of(*left)).count() as u64;
+        let places =
+            (0..).zip(&begun).filter(|(remaining, times)| **times == times_of(*remaining)).count() as u64;
         let messages = self.ended.load(Ordering::SeqCst);
         Counts::from([("jobs", begun.iter().sum()), ("places", places), ("messages", messages)])
     }
@@ -626,7 +628,7 @@ pub trait Bursts {
     /// Jobs that hold so many bytes, and all are awaited.
     fn of_size(&self, load: &Load, bytes: usize) -> Duration;
     /// A burst that is witnessed; what was seen when its last message had ended, and a way to look again.
-    fn witnessed(&self, load: &Load, jobs: Jobs) -> &'static Ledger;
+    fn with_ledger(&self, load: &Load, jobs: Jobs) -> &'static Ledger;
 }
 
 impl<P: Subject> Bursts for P {
@@ -648,16 +650,16 @@ impl<P: Subject> Bursts for P {
 
     fn of_size(&self, load: &Load, bytes: usize) -> Duration {
         let latch = Latch::of(load.chains());
-        sized(self, load, bytes, Some(latch), || latch.wait())
+        submit_sized(self, load, bytes, Some(latch), || latch.wait())
     }
 
-    fn witnessed(&self, load: &Load, jobs: Jobs) -> &'static Ledger {
+    fn with_ledger(&self, load: &Load, jobs: Jobs) -> &'static Ledger {
         let ledger = Ledger::of(load);
         let wait = || ledger.latch.wait();
         match jobs {
             Jobs::Published => burst(self, load, PUBLISHED_WORK, |_| ledger, wait),
             Jobs::Working(work) => burst(self, load, work, |_| ledger, wait),
-            Jobs::Carrying(bytes) => sized(self, load, bytes, ledger, wait),
+            Jobs::Carrying(bytes) => submit_sized(self, load, bytes, ledger, wait),
         };
         ledger
     }
@@ -690,10 +692,10 @@ fn prove_ledger(
     run: impl FnOnce(&mut dyn FnMut(&'static Ledger)),
 ) -> Result<(), UnequalWork> {
     let look_twice = || {
-        let (mut looked_at, mut seen) = (None, vec![]);
-        run(&mut |ledger| seen.push(looked_at.insert(ledger).seen(&times_of)));
-        seen.extend(looked_at.map(|ledger| ledger.seen(&times_of)));
-        seen
+        let (mut looked_at, mut observed) = (None, vec![]);
+        run(&mut |ledger| observed.push(looked_at.insert(ledger).observed(&times_of)));
+        observed.extend(looked_at.map(|ledger| ledger.observed(&times_of)));
+        observed
     };
     harness::prove_isolated(key, limit, expected, look_twice).map(drop)
 }
@@ -713,7 +715,7 @@ pub fn prove(key: &Key, world: World, load: &Load, jobs: Jobs, limit: Duration) 
         &expected(load),
         |_| load.chains(),
         |check| {
-            world(load.workers, &mut |pool| check(pool.witnessed(load, jobs)));
+            world(load.workers, &mut |pool| check(pool.with_ledger(load, jobs)));
         },
     )
 }
@@ -734,8 +736,8 @@ pub trait ForkJoin: Sized {
     fn make(workers: usize) -> Self;
     /// Goes through a tree of so many levels below its root, with so many steps of work in each leaf. `observer` hears
     /// of every node, and of every leaf as an end.
-    fn go_through<C: Observer>(&self, levels: u32, steps: u32, observer: C);
-    /// Whether `go_through` returns before the last leaf.
+    fn traverse<C: Observer>(&self, levels: u32, steps: u32, observer: C);
+    /// Whether `traverse` returns before the last leaf.
     const RETURNS_EARLY: bool = false;
     /// Ends its threads as soon as possible.
     fn end(self) {}
@@ -743,7 +745,7 @@ pub trait ForkJoin: Sized {
 
 #[inline]
 fn leaf<C: Observer>(steps: u32, observer: C) {
-    so_many(steps);
+    dependent_steps(steps);
     observer.end();
 }
 
@@ -755,14 +757,14 @@ fn leaf<C: Observer>(steps: u32, observer: C) {
 pub struct Submitting<P>(P);
 
 impl<P: Subject> Submitting<P> {
-    fn node<C: Observer>(pool: P, left: u32, steps: u32, observer: C) {
-        observer.begin(left);
-        if left == 0 {
+    fn node<C: Observer>(pool: P, remaining: u32, steps: u32, observer: C) {
+        observer.begin(remaining);
+        if remaining == 0 {
             return leaf(steps, observer);
         }
         let other = pool.clone();
-        pool.execute(move || Self::node(other, left - 1, steps, observer));
-        Self::node(pool, left - 1, steps, observer);
+        pool.execute(move || Self::node(other, remaining - 1, steps, observer));
+        Self::node(pool, remaining - 1, steps, observer);
     }
 }
 
@@ -773,7 +775,7 @@ impl<P: Subject> ForkJoin for Submitting<P> {
         Self(P::make(workers))
     }
 
-    fn go_through<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
+    fn traverse<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
         let pool = self.0.clone();
         self.0.execute(move || Self::node(pool, levels, steps, observer));
     }
@@ -795,13 +797,13 @@ impl ForkJoin for RayonJoin {
         Self(Rayon::make(workers))
     }
 
-    fn go_through<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
-        fn node<C: Observer>(left: u32, steps: u32, observer: C) {
-            observer.begin(left);
-            if left == 0 {
+    fn traverse<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
+        fn node<C: Observer>(remaining: u32, steps: u32, observer: C) {
+            observer.begin(remaining);
+            if remaining == 0 {
                 return leaf(steps, observer);
             }
-            rayon::join(|| node(left - 1, steps, observer), || node(left - 1, steps, observer));
+            rayon::join(|| node(remaining - 1, steps, observer), || node(remaining - 1, steps, observer));
         }
         self.0.0.install(|| node(levels, steps, observer));
     }
@@ -819,14 +821,14 @@ impl ForkJoin for RayonScope {
         Self(Rayon::make(workers))
     }
 
-    fn go_through<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
-        fn node<'scope, C: Observer>(scope: &rayon::Scope<'scope>, left: u32, steps: u32, observer: C) {
-            observer.begin(left);
-            if left == 0 {
+    fn traverse<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
+        fn node<'scope, C: Observer>(scope: &rayon::Scope<'scope>, remaining: u32, steps: u32, observer: C) {
+            observer.begin(remaining);
+            if remaining == 0 {
                 return leaf(steps, observer);
             }
-            scope.spawn(move |scope| node(scope, left - 1, steps, observer));
-            node(scope, left - 1, steps, observer);
+            scope.spawn(move |scope| node(scope, remaining - 1, steps, observer));
+            node(scope, remaining - 1, steps, observer);
         }
         self.0.0.scope(|scope| node(scope, levels, steps, observer));
     }
@@ -842,13 +844,13 @@ impl ForkJoin for chili::ThreadPool {
         Self::with_config(chili::Config { thread_count, ..Default::default() })
     }
 
-    fn go_through<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
-        fn node<C: Observer>(scope: &mut chili::Scope<'_>, left: u32, steps: u32, observer: C) {
-            observer.begin(left);
-            if left == 0 {
+    fn traverse<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
+        fn node<C: Observer>(scope: &mut chili::Scope<'_>, remaining: u32, steps: u32, observer: C) {
+            observer.begin(remaining);
+            if remaining == 0 {
                 return leaf(steps, observer);
             }
-            let half = |scope: &mut chili::Scope<'_>| node(scope, left - 1, steps, observer);
+            let half = |scope: &mut chili::Scope<'_>| node(scope, remaining - 1, steps, observer);
             scope.join(half, half);
         }
         node(&mut self.scope(), levels, steps, observer);
@@ -872,7 +874,7 @@ impl<F: ForkJoin> Trees for F {
     fn time(&self, levels: u32, steps: u32) -> Duration {
         let latch = F::RETURNS_EARLY.then(|| Latch::of(1 << levels));
         let start = Instant::now();
-        self.go_through(levels, steps, latch);
+        self.traverse(levels, steps, latch);
         latch.into_iter().for_each(Latch::wait);
         start.elapsed()
     }
@@ -880,7 +882,7 @@ impl<F: ForkJoin> Trees for F {
     fn witness(&self, levels: u32, steps: u32) -> &'static Ledger {
         let ledger =
             Ledger::of(&Load { workers: 0, producers: 1, messages: 1 << levels, amplification: levels });
-        self.go_through(levels, steps, ledger);
+        self.traverse(levels, steps, ledger);
         if F::RETURNS_EARLY {
             ledger.latch.wait();
         }
@@ -910,7 +912,7 @@ const NODES: u64 = (2 << LEVELS) - 1;
 /// # Errors
 /// If it is not: says in whose tree, and what is wrong.
 pub fn prove_tree(key: &Key, world: TreeWorld, workers: usize, steps: u32) -> Result<(), UnequalWork> {
-    let of_place = |left| 1_u64 << (LEVELS - left);
+    let of_place = |remaining| 1_u64 << (LEVELS - remaining);
     let places = u64::from(LEVELS) + 1;
     let counts = Counts::from([("jobs", NODES), ("places", places), ("messages", of_place(0))]);
     prove_ledger(key, LIMIT, &counts, of_place, |check| {
@@ -1033,7 +1035,7 @@ const TO_LEAN_CBWP: [Step; 7] = [
 
 // %%
 /// The pool one step before this one, and what changes.
-fn step_before(to: &str) -> Option<(&'static str, &'static str)> {
+fn previous_step(to: &str) -> Option<(&'static str, &'static str)> {
     let found = |steps: &[Step]| {
         let pair = steps.windows(2).find(|pair| pair[1].0.name == to)?;
         Some((pair[0].0.name, pair[1].1))
@@ -1287,7 +1289,7 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
 
 // %%
 /// All jobs from one thread outside, as many as from two.
-fn one_outside(scale: Scale) -> Vec<Row> {
+fn single_producer(scale: Scale) -> Vec<Row> {
     let row = |workers| {
         let load = Load { workers, producers: 1, messages: 20_000 * scale.messages, amplification: 0 };
         let parameter = format!("threads={workers} p=1 work=0");
@@ -1351,7 +1353,7 @@ pub fn cells(scale: Scale) -> Vec<Row> {
         long_runs(),
         latency(),
         corrected_throughput(scale),
-        one_outside(scale),
+        single_producer(scale),
         closures(scale),
         trees(),
         without_work(),
@@ -1386,7 +1388,7 @@ fn relative_standard_error(times: &[f64]) -> f64 {
 }
 
 /// Bursts until the rule is content: their times in nanoseconds.
-pub fn by_the_rule(bursts: (u64, u64), mut burst: impl FnMut() -> Duration) -> Vec<f64> {
+pub fn until_precise(bursts: (u64, u64), mut burst: impl FnMut() -> Duration) -> Vec<f64> {
     let (least, most) = bursts;
     let mut times = vec![];
     loop {
@@ -1399,7 +1401,7 @@ pub fn by_the_rule(bursts: (u64, u64), mut burst: impl FnMut() -> Duration) -> V
 }
 
 /// A sample of these bursts.
-fn of_bursts(times: &[f64]) -> Sample {
+fn sample_of(times: &[f64]) -> Sample {
     let all = Duration::from_nanos(times.iter().sum::<f64>() as u64);
     Sample::new(times.len() as u64, all).with("rse_ppm", (1e6 * relative_standard_error(times)) as u64)
 }
@@ -1417,7 +1419,7 @@ const NEIGHBOUR: u32 = 20_000_000;
 fn neighbours() {
     std::thread::scope(|scope| {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        (0..processors).for_each(|_| drop(scope.spawn(|| so_many(NEIGHBOUR))));
+        (0..processors).for_each(|_| drop(scope.spawn(|| dependent_steps(NEIGHBOUR))));
     });
 }
 
@@ -1435,14 +1437,14 @@ fn timed(work: impl FnOnce()) -> Sample {
 /// Whole bursts, and when their messages have ended, in quantiles over all of them.
 fn whole_bursts(bursts: (u64, u64), pause: Duration, load: &Load, pool: &dyn Bursts) -> Sample {
     let mut arrivals = distribution([]);
-    let times = by_the_rule(bursts, || {
+    let times = until_precise(bursts, || {
         std::thread::sleep(pause);
         let (time, of_burst) = pool.with_arrivals(load);
         arrivals.add(of_burst).expect("it grows as far as it must");
         time
     });
     let quantile = |share| arrivals.value_at_quantile(share);
-    of_bursts(&times)
+    sample_of(&times)
         .with("p50_ns", quantile(0.5))
         .with("p90_ns", quantile(0.9))
         .with("p99_ns", quantile(0.99))
@@ -1476,9 +1478,9 @@ impl Row {
                 bencher.samples(&mut || {
                     if !std::mem::replace(&mut warm, true) {
                         let few = Load { amplification: load.amplification.div_ceil(100), ..*load };
-                        return of_bursts(&[pool.until_last(&few).as_nanos() as f64]);
+                        return sample_of(&[pool.until_last(&few).as_nanos() as f64]);
                     }
-                    of_bursts(&by_the_rule(scale.bursts, || {
+                    sample_of(&until_precise(scale.bursts, || {
                         std::thread::sleep(pause);
                         pool.until_last(load)
                     }))
@@ -1549,10 +1551,10 @@ fn described(of: &str, kind: Kind) -> Option<&'static str> {
 
 // %%
 /// With what a pool is compared under its load.
-fn rivals(cell: &Row) -> Vec<&'static str> {
+fn baselines(cell: &Row) -> Vec<&'static str> {
     let name = cell.variant.name;
     let pinned = name.strip_suffix(" (pinned)");
-    let step = step_before(name).map(|(before, _)| before).filter(|_| matches!(cell.kind, Kind::All(_)));
+    let step = previous_step(name).map(|(before, _)| before).filter(|_| matches!(cell.kind, Kind::All(_)));
     let in_between = step.is_some() && !name.starts_with("lean");
     let of_the_field = [RAYON, RAYON_FIFO, FUTURES, BLOCKING].iter().any(|variant| variant.name == name);
     let (lean, nothing) = match cell.kind {
@@ -1572,7 +1574,7 @@ fn rivals(cell: &Row) -> Vec<&'static str> {
         }
     };
     let burst = matches!(cell.kind, Kind::LastOfBurst(_) | Kind::WholeBurst(_));
-    let rivals = [
+    let baselines = [
         original(name),
         described(name, cell.kind),
         step,
@@ -1584,7 +1586,7 @@ fn rivals(cell: &Row) -> Vec<&'static str> {
     ];
     // Not with itself, and not twice with its original or what was made of it.
     let known = |other: &str| original(other) == Some(name) || described(other, cell.kind) == Some(name);
-    rivals.into_iter().flatten().filter(|other| *other != name && !known(other)).collect()
+    baselines.into_iter().flatten().filter(|other| *other != name && !known(other)).collect()
 }
 
 // %% [markdown]
@@ -1594,8 +1596,8 @@ fn rivals(cell: &Row) -> Vec<&'static str> {
 /// What changes from one pool to another.
 fn change(one: &str, other: &str) -> String {
     let changed = match (one, other) {
-        _ if step_before(one).is_some_and(|(before, _)| before == other) => {
-            step_before(one).map_or("", |(_, changed)| changed)
+        _ if previous_step(one).is_some_and(|(before, _)| before == other) => {
+            previous_step(one).map_or("", |(_, changed)| changed)
         }
         _ if one.strip_suffix(" (pinned)") == Some(other) => "workers bound to processors",
         (_, "no pool") => "a pool instead of none",
@@ -1659,7 +1661,7 @@ pub fn has_sizes(cell: &Row) -> bool {
 pub fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
     let mut all = vec![];
     for cell in cells {
-        for other in rivals(cell) {
+        for other in baselines(cell) {
             let rival = Key { variant: other.to_owned(), ..cell.key.clone() };
             all.push((cell.key.clone(), rival, change(cell.variant.name, other)));
         }

@@ -97,12 +97,13 @@ struct ReactorState<E> {
 impl<S: Clone + Deref<Target = Stats>, P: Probe> FakeReactor<S, P> {
     /// A reactor for at most [`TASKS`] objects.
     pub fn new(stats: S) -> Self {
-        let state = ReactorState { objects: Slab::with_capacity(TASKS), events: Events::with_room(TASKS) };
+        let state =
+            ReactorState { objects: Slab::with_capacity(TASKS), events: Events::with_capacity(TASKS) };
         let poll = FakePoll::new(stats.clone(), TASKS);
         Self { state: RefCell::new(state), poll, stats, probe: PhantomData }
     }
 
-    /// Polls, and wakes whoever waits for an object that is ready now.
+    /// Polls, and wakes the tasks that wait for objects that are ready now.
     ///
     /// # Panics
     /// If a waker calls the reactor, which is busy.
@@ -600,7 +601,7 @@ impl<T: Deref<Target = TaskTable<P::Choices>>, F, W: WakerSource, P: Probe> Sche
     fn retire(&self, slot: usize) {
         let vacate = OnDrop(|| _ = self.vacate(slot));
         // SAFETY: the task is unfinished, so its slot holds a future. `vacate` comes next, whether or not
-        // dropping panics, and ends the task whatever happens in it; and before that nobody can ask for the
+        // dropping panics, and ends the task whatever happens in it; and before that no caller can ask for the
         // slot's content, because `spawn` leaves occupied slots alone and `run` does not nest. The caller has
         // no reference to the future any more.
         unsafe { (*self.slots[slot].get()).assume_init_drop() };
@@ -648,7 +649,7 @@ impl<T: Deref<Target = TaskTable<P::Choices>>, F: Future<Output = ()>, W: WakerS
     fn poll_task(&self, slot: usize) {
         P::add(Counter::Polls, 1);
         let waker = self.wakers.waker(slot);
-        // SAFETY: slots in the run list hold a future. It is never moved out of its slot; and nobody else
+        // SAFETY: slots in the run list hold a future. It is never moved out of its slot; and no other code
         // refers to it, because only `run` does so and `run` does not nest.
         let future = unsafe { Pin::new_unchecked((*self.slots[slot].get()).assume_init_mut()) };
         let retire = OnDrop(|| self.retire(slot));
@@ -682,8 +683,8 @@ impl<T: Deref<Target = TaskTable<P::Choices>>, F: Future<Output = ()>, W: WakerS
         }
         let entry = tasks.vacant_entry();
         let slot = entry.key();
-        // SAFETY: the slot is vacant, hence nobody refers to its content, and as long as we borrow the table
-        // nobody can make it otherwise. If `make` panics the slot just stays vacant.
+        // SAFETY: the slot is vacant, hence no reference points to its content, and as long as we borrow the table
+        // no caller can make it otherwise. If `make` panics the slot just stays vacant.
         unsafe { (*self.slots[slot].get()).write(make()) };
         entry.insert(Node::new(Task { awake: true, abandoned: false }));
         run_list.push_back(tasks, slot);
@@ -801,7 +802,7 @@ impl<'t, C: Choices> EmbeddedWakers<'t, C> {
     }
 
     fn get(&self, slot: usize) -> &EmbeddedWaker<'t, C> {
-        // SAFETY: they live until `drop`, at least, and nobody has a reference that is unique.
+        // SAFETY: they live until `drop`, at least, and there is no unique reference.
         unsafe { &self.0.as_ref()[slot] }
     }
 }
@@ -811,7 +812,7 @@ impl<C: Choices> WakerSource for EmbeddedWakers<'_, C> {
     fn waker(&self, slot: usize) -> impl Deref<Target = Waker> + '_ {
         let data = ptr::from_ref(self.get(slot)).cast();
         // SAFETY: `data` points at a waker of this thread, which lives as long as `self`, and longer if there are
-        // clones (see drop). The functions keep `Waker`'s contract as long as nobody leaves the thread or wakes without
+        // clones (see drop). The functions keep `Waker`'s contract as long as no waker leaves the thread or wakes without
         // a table, which `new` was promised, and as long as the count does not overflow, for which there is no time.
         // The waker stands for the count of one that is there from the beginning, hence it is never dropped.
         ManuallyDrop::new(unsafe { Waker::new(data, &EmbeddedWaker::<C>::VTABLE) })
@@ -1142,7 +1143,7 @@ pub fn boxes<P: Probe, const BUFFER: usize>(load: Load, repeat: Repeat<'_>) {
     });
 }
 
-/// Futures in boxes, made by whoever spawns.
+/// Futures in boxes, made by the caller that spawns.
 pub fn box_callerbox<P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
     let (table, spawner) = (TaskTable::default(), BoxSpawner::<P>::default());

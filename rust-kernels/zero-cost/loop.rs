@@ -149,7 +149,7 @@ impl EmptyPipe {
         {
             return Err(io::Error::last_os_error());
         }
-        pipe.read_in_vain();
+        pipe.read_would_block();
         assert_eq!(
             io::Error::last_os_error().kind(),
             io::ErrorKind::WouldBlock,
@@ -163,7 +163,7 @@ impl EmptyPipe {
     /// # Panics
     /// If it does not fail: then it did other work than we believe.
     #[inline(never)]
-    fn read_in_vain(&self) {
+    fn read_would_block(&self) {
         let mut byte = 0_u8;
         // SAFETY: the descriptor is open until `self` is dropped, and `byte` has room for the one byte asked
         // for.
@@ -221,7 +221,7 @@ impl Stats {
     #[inline(always)]
     fn enter(&self, operation: Operation) {
         if let Some(pipe) = &self.pipe {
-            pipe.read_in_vain();
+            pipe.read_would_block();
         }
         let count = &self.counts[operation as usize];
         count.set(count.get().wrapping_add(1));
@@ -319,7 +319,7 @@ pub struct Event {
 /// Where a poller leaves its events; the first is number 0.
 pub trait Events: std::ops::Index<usize, Output = Event> {
     /// Without events, and with room for so many.
-    fn with_room(capacity: usize) -> Self;
+    fn with_capacity(capacity: usize) -> Self;
     /// Holds these instead.
     fn refill(&mut self, events: impl Iterator<Item = Event>);
     /// How many there are.
@@ -327,7 +327,7 @@ pub trait Events: std::ops::Index<usize, Output = Event> {
 }
 
 impl Events for Vec<Event> {
-    fn with_room(capacity: usize) -> Self {
+    fn with_capacity(capacity: usize) -> Self {
         Self::with_capacity(capacity)
     }
 
@@ -345,7 +345,7 @@ impl Events for Vec<Event> {
 
 /// As published.
 impl Events for Slab<Event> {
-    fn with_room(capacity: usize) -> Self {
+    fn with_capacity(capacity: usize) -> Self {
         Self::with_capacity(capacity)
     }
 
@@ -372,11 +372,11 @@ impl Events for Slab<Event> {
 /// themselves, lie between each and its system call.
 pub const OPAQUE: u8 = 0;
 /// As many functions as there can be.
-pub const MOST_FRAMES: u8 = 6;
+pub const MOST_NESTED: u8 = 6;
 /// As many again, but they have returned before the system call.
-pub const APART: u8 = MOST_FRAMES + 1;
+pub const RETURNED_BEFORE: u8 = MOST_NESTED + 1;
 /// The optimiser may look into the operations, and make them part of their callers.
-pub const INLINED: u8 = APART + 1;
+pub const INLINED: u8 = RETURNED_BEFORE + 1;
 
 /// Details of the program that are not async.
 pub trait Choices: 'static {
@@ -387,7 +387,7 @@ pub trait Choices: 'static {
     /// Where the poller leaves its events.
     type Events: Events;
     /// Whether a newline is searched from the back, where it is.
-    const FROM_THE_BACK: bool;
+    const SEARCHES_BACKWARDS: bool;
     /// Whether a list that is to remove what it does not hold returns early.
     const EARLY_RETURN: bool;
     /// How the operations of the fake are called.
@@ -411,7 +411,7 @@ where
     type Error = E;
     type Failure = F;
     type Events = V;
-    const FROM_THE_BACK: bool = BACK;
+    const SEARCHES_BACKWARDS: bool = BACK;
     const EARLY_RETURN: bool = EARLY;
     const CALLS: u8 = CALLS;
     const COPIED: bool = COPIED;
@@ -426,10 +426,10 @@ pub type AsDescribed = Set<io::Error, io::Error, Slab<Event>, false, false, OPAQ
 pub type SmallError = Set<WouldBlock, WouldBlock, Slab<Event>, false, false, OPAQUE, true>;
 pub type PlainValues = Set<io::Error, Infallible, Slab<Event>, false, false, OPAQUE, true>;
 pub type EventsInVec = Set<io::Error, io::Error, Vec<Event>, false, false, OPAQUE, true>;
-pub type FromTheBack = Set<io::Error, io::Error, Slab<Event>, true, false, OPAQUE, true>;
+pub type BackwardSearch = Set<io::Error, io::Error, Slab<Event>, true, false, OPAQUE, true>;
 pub type EarlyReturn = Set<io::Error, io::Error, Slab<Event>, false, true, OPAQUE, true>;
 pub type Inlined = Set<io::Error, io::Error, Slab<Event>, false, false, INLINED, true>;
-pub type Frames<const CALLS: u8> = Set<io::Error, io::Error, Slab<Event>, false, false, CALLS, true>;
+pub type NestedCalls<const CALLS: u8> = Set<io::Error, io::Error, Slab<Event>, false, false, CALLS, true>;
 pub type InPlace = Set<io::Error, io::Error, Slab<Event>, false, false, OPAQUE, false>;
 /// All of the others.
 pub type Lean = Set<WouldBlock, Infallible, Vec<Event>, true, true, OPAQUE, false>;
@@ -459,7 +459,7 @@ fn fail_first<E: Blocked>(calls: &Cell<u32>) -> Result<(), E> {
 
 /// Hides a value from the optimiser, where the operation is opaque.
 #[inline(always)]
-fn seal<const HOW: u8, T>(value: T) -> T {
+fn opaque_value<const HOW: u8, T>(value: T) -> T {
     if HOW == INLINED { value } else { black_box(value) }
 }
 
@@ -478,16 +478,16 @@ type Registry = RefCell<Slab<Event>>;
 // some functions that do nothing else, or, for comparison, after as many of them.
 
 // %%
-/// Is one of `LEFT` functions, the last of which enters the fake system if it `ENTERS`.
+/// Is one of `DEPTH` functions, the last of which enters the fake system if it `ENTERS_SYSTEM`.
 #[inline(never)]
-fn frame<const LEFT: u8, const ENTERS: bool>(stats: &Stats, operation: Operation) {
-    match LEFT {
-        2 => frame::<1, ENTERS>(stats, operation),
-        3 => frame::<2, ENTERS>(stats, operation),
-        4 => frame::<3, ENTERS>(stats, operation),
-        5 => frame::<4, ENTERS>(stats, operation),
-        6 => frame::<5, ENTERS>(stats, operation),
-        _ if ENTERS => stats.enter(operation),
+fn nested_call<const DEPTH: u8, const ENTERS_SYSTEM: bool>(stats: &Stats, operation: Operation) {
+    match DEPTH {
+        2 => nested_call::<1, ENTERS_SYSTEM>(stats, operation),
+        3 => nested_call::<2, ENTERS_SYSTEM>(stats, operation),
+        4 => nested_call::<3, ENTERS_SYSTEM>(stats, operation),
+        5 => nested_call::<4, ENTERS_SYSTEM>(stats, operation),
+        6 => nested_call::<5, ENTERS_SYSTEM>(stats, operation),
+        _ if ENTERS_SYSTEM => stats.enter(operation),
         _ => {}
     }
     black_box(()); // keeps the call from becoming a jump
@@ -497,14 +497,14 @@ fn frame<const LEFT: u8, const ENTERS: bool>(stats: &Stats, operation: Operation
 #[inline(always)]
 fn enter<const CALLS: u8>(stats: &Stats, operation: Operation) {
     match CALLS {
-        1 => frame::<1, true>(stats, operation),
-        2 => frame::<2, true>(stats, operation),
-        3 => frame::<3, true>(stats, operation),
-        4 => frame::<4, true>(stats, operation),
-        5 => frame::<5, true>(stats, operation),
-        6 => frame::<6, true>(stats, operation),
-        APART => {
-            frame::<MOST_FRAMES, false>(stats, operation);
+        1 => nested_call::<1, true>(stats, operation),
+        2 => nested_call::<2, true>(stats, operation),
+        3 => nested_call::<3, true>(stats, operation),
+        4 => nested_call::<4, true>(stats, operation),
+        5 => nested_call::<5, true>(stats, operation),
+        6 => nested_call::<6, true>(stats, operation),
+        RETURNED_BEFORE => {
+            nested_call::<MOST_NESTED, false>(stats, operation);
             stats.enter(operation);
         }
         _ => stats.enter(operation),
@@ -536,7 +536,7 @@ mod calls {
                     1 => opaque::<$($E,)? 1>($($argument),*), 2 => opaque::<$($E,)? 2>($($argument),*),
                     3 => opaque::<$($E,)? 3>($($argument),*), 4 => opaque::<$($E,)? 4>($($argument),*),
                     5 => opaque::<$($E,)? 5>($($argument),*), 6 => opaque::<$($E,)? 6>($($argument),*),
-                    APART => opaque::<$($E,)? APART>($($argument),*),
+                    RETURNED_BEFORE => opaque::<$($E,)? RETURNED_BEFORE>($($argument),*),
                     _ => body::<$($E,)? INLINED>($($argument),*),
                 }
             }
@@ -544,7 +544,7 @@ mod calls {
     }
 
     operation!(accept<E: Blocked>(stats: &Stats, calls: &Cell<u32>) -> Result<(), E> {
-        let calls = seal::<HOW, _>(calls);
+        let calls = opaque_value::<HOW, _>(calls);
         enter::<HOW>(stats, Operation::Accept);
         fail_first(calls)
     });
@@ -552,10 +552,10 @@ mod calls {
         enter::<HOW>(stats, Operation::Read);
         fail_first(calls)?;
         buffer[..LINE.len()].copy_from_slice(LINE);
-        Ok(seal::<HOW, _>(LINE.len()))
+        Ok(opaque_value::<HOW, _>(LINE.len()))
     });
     operation!(write<E: Blocked>(stats: &Stats, calls: &Cell<u32>, bytes: &[u8]) -> Result<usize, E> {
-        let bytes = seal::<HOW, _>(bytes);
+        let bytes = opaque_value::<HOW, _>(bytes);
         enter::<HOW>(stats, Operation::Write);
         fail_first(calls)?;
         Ok(bytes.len())
@@ -571,7 +571,7 @@ mod calls {
         registry.borrow_mut().remove(slot);
     });
     operation!(poll<E: Events>(stats: &Stats, registry: &Registry, events: &mut E) -> () {
-        let events = seal::<HOW, _>(events);
+        let events = opaque_value::<HOW, _>(events);
         enter::<HOW>(stats, Operation::Poll);
         events.refill(registry.borrow().iter().map(|(_, &event)| event));
     });
@@ -832,24 +832,24 @@ impl<Label: 'static, C: Choices> Probe for Timed<Label, C> {
 // %%
 /// Where bytes were received that were not sent yet: the address and the number of each. And how many were sent.
 #[derive(Default)]
-struct Places {
+struct ReceivedAt {
     received: Vec<(usize, usize)>,
     reported: bool,
     sent_in_place: u64,
 }
 
-impl Places {
+impl ReceivedAt {
     fn reported_sent_in_place(self) -> Option<u64> {
         self.reported.then_some(self.sent_in_place)
     }
 }
 
 /// Those of this thread.
-fn with_places<Out>(use_them: impl FnOnce(&mut Places) -> Out) -> Out {
+fn with_received_at<Out>(use_it: impl FnOnce(&mut ReceivedAt) -> Out) -> Out {
     thread_local! {
-        static PLACES: RefCell<Places> = RefCell::default();
+        static RECEIVED_AT: RefCell<ReceivedAt> = RefCell::default();
     }
-    PLACES.with_borrow_mut(use_them)
+    RECEIVED_AT.with_borrow_mut(use_it)
 }
 
 // %% [markdown]
@@ -868,7 +868,7 @@ impl Counted {
     /// Bytes sent from where they were received, that is, without having been copied meanwhile, since it was last asked;
     /// None where the servers did not report what they received.
     fn take_sent_in_place() -> Option<u64> {
-        with_places(|places| mem::take(places).reported_sent_in_place())
+        with_received_at(|received_at| mem::take(received_at).reported_sent_in_place())
     }
 }
 
@@ -885,19 +885,19 @@ impl<C: Choices> Probe for Counted<C> {
     }
 
     fn received(place: *const u8, bytes: usize) {
-        with_places(|places| {
-            places.reported = true;
-            places.received.push((place.addr(), bytes));
+        with_received_at(|received_at| {
+            received_at.reported = true;
+            received_at.received.push((place.addr(), bytes));
         });
     }
 
     fn sent(place: *const u8, bytes: usize) {
-        with_places(|places| {
+        with_received_at(|received_at| {
             // The fake hands over a line as a whole and takes it as a whole.
             let same = |&each: &(usize, usize)| each == (place.addr(), bytes);
-            if let Some(found) = places.received.iter().position(same) {
-                places.received.swap_remove(found);
-                places.sent_in_place += bytes as u64;
+            if let Some(found) = received_at.received.iter().position(same) {
+                received_at.received.swap_remove(found);
+                received_at.sent_in_place += bytes as u64;
             }
         });
     }
@@ -975,7 +975,7 @@ impl Work for Steps {
 #[inline(always)]
 pub fn holds_line<C: Choices>(received: &[u8]) -> bool {
     let ends = |&byte: &u8| byte == b'\n';
-    if C::FROM_THE_BACK { received.iter().rev().any(ends) } else { received.iter().any(ends) }
+    if C::SEARCHES_BACKWARDS { received.iter().rev().any(ends) } else { received.iter().any(ends) }
 }
 
 // %% [markdown]
@@ -1195,7 +1195,7 @@ impl<'s, W: Work, P: Probe> ManualServer<'s, W, P> {
         Self {
             stats,
             poll: FakePoll::new(stats, TASKS),
-            events: Events::with_room(TASKS),
+            events: Events::with_capacity(TASKS),
             connections: Slab::with_capacity(CONNECTIONS),
             work,
             probe: PhantomData,
@@ -1358,7 +1358,7 @@ pub trait Door<S>: Source {
     /// The next client.
     ///
     /// # Errors
-    /// [`WouldBlock`] if nobody waits.
+    /// [`WouldBlock`] if no client waits.
     fn accept(&self) -> Result<FakeStream<S>, WouldBlock>;
 }
 
@@ -1513,7 +1513,7 @@ impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
         }
     }
 
-    /// Accepts until that would block, or all are accepted: then nobody needs to hear of the listener again.
+    /// Accepts until that would block, or all are accepted: then no event of the listener is needed again.
     fn accept(&mut self, listener: &D, left: &mut usize) {
         while *left > 0 {
             let Ok(stream) = listener.accept() else { return };
@@ -1528,7 +1528,7 @@ impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
         let listener = D::open(self.stats);
         self.poll.register(&listener, LISTENER, READABLE);
         let mut left = CONNECTIONS;
-        // Somebody may wait already: so begins the only place that accepts.
+        // A client may wait already: so begins the only place that accepts.
         events.clear();
         events.push(Event { key: LISTENER, ready: READABLE });
         loop {

@@ -71,9 +71,9 @@ use zero_cost_executors::{
     ArcWaker, CheckedRcWaker, RcWaker, box_callerbox, box_counted, boxes, callerbox, nonbox,
 };
 use zero_cost_loop::{
-    APART, CONNECTIONS, Choices, EarlyReturn, EventsInVec, Frames, FromTheBack, InPlace, Inlined,
-    LARGE_BUFFER, LINE, Lean, Load, MOST_FRAMES, NoWork, Pipeline, PlainValues, SMALL_BUFFER, SmallError,
-    Steps, World, bench, by_hand, manual, prove_both, twice,
+    BackwardSearch, CONNECTIONS, Choices, EarlyReturn, EventsInVec, InPlace, Inlined, LARGE_BUFFER, LINE,
+    Lean, Load, MOST_NESTED, NestedCalls, NoWork, Pipeline, PlainValues, RETURNED_BEFORE, SMALL_BUFFER,
+    SmallError, Steps, World, bench, by_hand, manual, prove_both, twice,
 };
 
 // %% [markdown]
@@ -227,21 +227,21 @@ fn ours() -> Vec<Variant> {
 
 // %%
 /// The published loop with so many functions around each entry into the fake system, or before it.
-fn framed() -> [Variant; 7] {
+fn with_nested_calls() -> [Variant; 7] {
     let new = |name, code| Variant::new(name, Style::Loop, code);
     [
-        new("manual (1 frame)", twice!(P => manual::<NoWork, P<Frames<1>>>)),
-        new("manual (2 frames)", twice!(P => manual::<NoWork, P<Frames<2>>>)),
-        new("manual (3 frames)", twice!(P => manual::<NoWork, P<Frames<3>>>)),
-        new("manual (4 frames)", twice!(P => manual::<NoWork, P<Frames<4>>>)),
-        new("manual (5 frames)", twice!(P => manual::<NoWork, P<Frames<5>>>)),
-        new(MOST_FRAMED, twice!(P => manual::<NoWork, P<Frames<MOST_FRAMES>>>)),
-        new(APART_FRAMED, twice!(P => manual::<NoWork, P<Frames<APART>>>)),
+        new("manual (1 frame)", twice!(P => manual::<NoWork, P<NestedCalls<1>>>)),
+        new("manual (2 frames)", twice!(P => manual::<NoWork, P<NestedCalls<2>>>)),
+        new("manual (3 frames)", twice!(P => manual::<NoWork, P<NestedCalls<3>>>)),
+        new("manual (4 frames)", twice!(P => manual::<NoWork, P<NestedCalls<4>>>)),
+        new("manual (5 frames)", twice!(P => manual::<NoWork, P<NestedCalls<5>>>)),
+        new(SIX_FRAMES, twice!(P => manual::<NoWork, P<NestedCalls<MOST_NESTED>>>)),
+        new(SIX_FRAMES_APART, twice!(P => manual::<NoWork, P<NestedCalls<RETURNED_BEFORE>>>)),
     ]
 }
 
-const MOST_FRAMED: &str = "manual (6 frames)";
-const APART_FRAMED: &str = "manual (6 frames apart)";
+const SIX_FRAMES: &str = "manual (6 frames)";
+const SIX_FRAMES_APART: &str = "manual (6 frames apart)";
 
 // %% [markdown]
 // And the choices: the loop and two executors as described but for one detail, and with all of the lean ones.
@@ -252,12 +252,12 @@ const BARE: &[Load] = PUBLISHED.split_at(1).0;
 const BOTH: &[Load] = &PUBLISHED;
 
 /// The loop and two executors with the choices `C`, which are told as a word for the data and as what changes.
-struct Chosen {
+struct ChoiceVariants {
     change: &'static str,
     servers: [Variant; 3],
 }
 
-fn with<C: Choices>(word: &str, change: &'static str, loads: &'static [Load]) -> Chosen {
+fn with<C: Choices>(word: &str, change: &'static str, loads: &'static [Load]) -> ChoiceVariants {
     let new = |server, style, code| {
         let name = format!("{server} ({word})").leak();
         Variant { loads, ..Variant::new(name, style, code) }
@@ -267,14 +267,14 @@ fn with<C: Choices>(word: &str, change: &'static str, loads: &'static [Load]) ->
         new("nonbox", Style::Unboxed, twice!(P => nonbox::<NoWork, P<C>, SMALL_BUFFER>)),
         new("box", Style::Boxed, twice!(P => boxes::<P<C>, SMALL_BUFFER>)),
     ];
-    Chosen { change, servers }
+    ChoiceVariants { change, servers }
 }
 
-fn chosen() -> [Chosen; 6] {
+fn chosen() -> [ChoiceVariants; 6] {
     [
         with::<SmallError>("small error", "an error that holds nothing", BARE),
         with::<EventsInVec>("events in a Vec", "events in a `Vec`", BARE),
-        with::<FromTheBack>("from the back", "a newline searched from the back", BARE),
+        with::<BackwardSearch>("from the back", "a newline searched from the back", BARE),
         with::<EarlyReturn>("early return", "a list that returns early", BARE),
         with::<Inlined>("inlined", "operations that the optimiser may look into", BOTH),
         with::<Lean>("lean", "all lean choices", BARE),
@@ -284,7 +284,7 @@ fn chosen() -> [Chosen; 6] {
 /// All variants.
 pub fn variants() -> Vec<Variant> {
     let chosen = chosen().into_iter().flat_map(|chosen| chosen.servers);
-    published().into_iter().chain(ours()).chain(framed()).chain(chosen).collect()
+    published().into_iter().chain(ours()).chain(with_nested_calls()).chain(chosen).collect()
 }
 
 // %% [markdown]
@@ -419,7 +419,7 @@ const PAIRS: [(&str, &str, &[Load], &str); 18] = [
     ("box (plain values)", "box (own code)", BARE, "futures without errors"),
     ("box (in place)", "box", BARE, "a future that the compiler may make in its box"),
     ("large+box (in place)", "large+box", BARE, "a future of 16 KiB that the compiler may make in its box"),
-    (MOST_FRAMED, APART_FRAMED, BOTH, "six functions that return after the system call instead of before"),
+    (SIX_FRAMES, SIX_FRAMES_APART, BOTH, "six functions that return after the system call instead of before"),
 ];
 /// What a variant that shares no code with another differs in from the published one.
 const OWN: &str = "generic code that it does not share, so that more of it is inlined";
@@ -449,7 +449,7 @@ pub fn study() -> Result<Study, UnequalWork> {
             study = study.also_compare(named(one).key(load), named(other).key(load), change);
         }
     }
-    for Chosen { change, servers } in chosen() {
+    for ChoiceVariants { change, servers } in chosen() {
         let described = ["manual", "nonbox (own code)", "box (own code)"];
         for (variant, described) in servers.iter().zip(described) {
             for &load in variant.loads {
@@ -461,9 +461,11 @@ pub fn study() -> Result<Study, UnequalWork> {
             }
         }
     }
-    for (frames, variant) in framed().iter().enumerate() {
+    for (frames, variant) in with_nested_calls().iter().enumerate() {
         let change = match frames + 1 {
-            _ if variant.name == APART_FRAMED => "six functions, called before each system call".to_owned(),
+            _ if variant.name == SIX_FRAMES_APART => {
+                "six functions, called before each system call".to_owned()
+            }
             1 => "a function between the loop and each system call".to_owned(),
             number => format!("{number} functions between the loop and each system call"),
         };

@@ -20,6 +20,6 @@ pub fn boxed(number: u64) -> Pin<Box<dyn Future<Output = u64>>> {
 pub fn finish<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
-        Poll::Pending => panic!("it waits, and nobody would wake it"),
+        Poll::Pending => panic!("it waits, and no wake would come"),
     }
 }

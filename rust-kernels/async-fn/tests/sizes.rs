@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use async_fn::{Done, Gate, ONCE, Row, Way, copies_by_spawns, in_frame, proven, rows, study};
+use async_fn::{ONE_CALL, Outcome, PendingTimes, Row, Way, copies_by_spawns, in_frame, proven, rows, study};
 
 fn sizes() -> BTreeMap<String, usize> {
     rows().iter().map(|row| (row.key.to_string(), row.way.bytes)).collect()
@@ -24,11 +24,11 @@ fn a_way_that_forgets_to_wait_or_does_something_else_is_refused() {
     let hasty = in_frame(|job| async move { 2 * job.seed });
     assert!(refusal(hasty).contains("polls: 2 expected, 1 counted"));
     let wrong = in_frame(|job| async move {
-        Gate(job.waits).await;
+        PendingTimes(job.waits).await;
         job.seed
     });
     assert!(refusal(wrong).contains("value: 14 expected, 7 counted"));
-    let idle = Way { code: Rc::new(|_| Done { value: 0, polls: 0 }), bytes: 0 };
+    let idle = Way { code: Rc::new(|_| Outcome { value: 0, polls: 0 }), bytes: 0 };
     assert!(refusal(idle).contains("value"));
 }
 
@@ -46,15 +46,15 @@ fn what_lives_across_an_await_is_in_the_future_unless_it_is_boxed() {
 #[test]
 fn an_argument_is_there_twice_and_a_future_that_is_taken_doubles_at_each_level() {
     let sizes = sizes();
-    let made = |variant| sizes[&format!("made/{variant}@bytes=4096")] / 4096;
-    assert_eq!([made("local"), made("argument"), made("argument, handed on")], [1, 2, 3]);
+    let buffers = |variant| sizes[&format!("made/{variant}@bytes=4096")] / 4096;
+    assert_eq!([buffers("local"), buffers("argument"), buffers("argument, handed on")], [1, 2, 3]);
     let nested = |variant, depth| sizes[&format!("nested/{variant}@depth={depth}")];
     assert!(nested("taken", 8) > 16 * nested("taken", 4) && nested("calls", 8) < 2 * nested("calls", 4));
 }
 
 #[test]
 fn a_spawn_copies_the_future() {
-    assert_eq!(ONCE.calls, 1);
+    assert_eq!(ONE_CALL.calls, 1);
     for (who, copies) in copies_by_spawns() {
         assert!(copies.before_poll >= 1 && copies.after_poll == 0 && copies.bytes > 4096, "{who}: {copies}");
     }

@@ -82,18 +82,23 @@ fn main() -> Result<(), Box<dyn Error>> {
             None => Default::default(),
         };
         let typical = ends(|ratios| Some([ratios.typical.value, ratios.typical.low, ratios.typical.high]));
-        let quiet = ends(|ratios| ratios.undisturbed.map(|found| [found.value, found.low, found.high]));
+        let undisturbed = ends(|ratios| ratios.undisturbed.map(|found| [found.value, found.low, found.high]));
         let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:e}"));
         let needed = match judged.needed {
             Some(Needed::Times(times)) => format!("{times:e}"),
             Some(Needed::Never) => "inf".to_owned(),
-            Some(Needed::Contradicted(typical, quiet)) => format!("{typical}/{quiet}"),
+            Some(Needed::Contradicted(typical, undisturbed)) => format!("{typical}/{undisturbed}"),
             None => String::new(),
         };
         let word = judged.word.map_or(String::new(), |word| word.to_string());
-        let more =
-            [number(judged.bias), number(judged.chance), word, judged.doubt.unwrap_or("").to_owned(), needed];
-        println!("{}", csv::line(typical.into_iter().chain(quiet).chain(more)));
+        let more = [
+            number(judged.bias),
+            number(judged.chance),
+            word,
+            judged.inconclusive.unwrap_or("").to_owned(),
+            needed,
+        ];
+        println!("{}", csv::line(typical.into_iter().chain(undisturbed).chain(more)));
     }
     Ok(())
 }

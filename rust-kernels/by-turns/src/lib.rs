@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `base` | keys, samples, proofs, limits, the machine; `allocator` counts |
 //! | `trial` | one trial: `bencher`, `sampling`, `undisturbed`, `isolation`, `resources`; `rounds` (their order), `draw` |
-//! | `count` | `callgrind` and `disassembly` |
+//! | `count` | `allocations`, `callgrind` and `disassembly` |
 //! | `judge` | `pairs` (ratios), `interval`, `student`, `verdict` |
 //! | `bench` | `builder`, `program` (what its arguments ask for), `episodes`, `layouts`, `counts`, `gate`, `report`, `store`; `glance` |
 

@@ -122,14 +122,14 @@ impl<const SLEEPS: bool> Wakers for Losing<SLEEPS> {
 }
 
 #[test]
-fn a_lost_wake_ends_with_an_error_where_nobody_else_can_wake() {
+fn a_lost_wake_is_an_error_where_no_other_wake_can_come() {
     let broken =
         refused(|load, repeat| called::<Probed<Counted, Parts<Losing<false>>>>(load, 1, 1, repeat), LIMIT);
     assert!(broken.contains("nothing could ever happen"), "{broken}");
 }
 
 #[test]
-fn a_lost_wake_is_a_hang_that_is_ended_and_named_where_somebody_might() {
+fn a_lost_wake_is_a_named_hang_where_another_wake_may_come() {
     let broken =
         refused(|load, repeat| called::<Probed<Counted, Parts<Losing<true>>>>(load, 1, 1, repeat), SOON);
     assert!(broken.contains("did not end within 2s"), "{broken}");

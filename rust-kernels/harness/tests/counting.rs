@@ -89,34 +89,3 @@ fn without_a_run_the_counts_are_printed() {
         "{text}"
     );
 }
-
-/// In a release build with valgrind: `cargo test --release`.
-#[test]
-#[cfg(not(debug_assertions))]
-fn instructions_are_the_same_each_time() {
-    let count = |repository: &Repository| {
-        let text = succeed(repository.fixture(&["count"], None).output().expect("the fixture starts"));
-        text.lines().filter(|line| line.contains(" instructions ")).map(str::to_owned).collect::<Vec<_>>()
-    };
-    let repository = Repository::new();
-    let (first, second) = (count(&repository), count(&repository));
-    assert_eq!(first, second);
-    // Empty when valgrind is not installed.
-    assert!(first.is_empty() || first.len() == common::VARIANTS, "{first:?}");
-}
-
-/// In a release build with valgrind, as above.
-#[test]
-#[cfg(not(debug_assertions))]
-fn a_variant_that_fails_under_valgrind_only_costs_its_own_instructions() {
-    let repository = Repository::new();
-    let mut fixture = repository.fixture(&["count"], None);
-    let output = fixture.env("FIXTURE_FAILS_UNDER_CALLGRIND", "1").output().expect("the fixture starts");
-    let text = succeed(output);
-    if text.contains("valgrind is not installed") {
-        return;
-    }
-    assert!(text.contains("not counted: sum/faulty@items=100: instructions: "), "{text}");
-    let counted = text.lines().filter(|line| line.contains(" instructions ")).count();
-    assert_eq!(counted, common::VARIANTS - 1, "{text}");
-}

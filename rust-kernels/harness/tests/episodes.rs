@@ -59,16 +59,6 @@ fn each_episode_is_a_process_of_its_own() {
 }
 
 #[test]
-fn a_run_of_its_own_appears_when_its_last_episode_is_over() {
-    let repository = Repository::new();
-    let output = repository.fixture(&["measure", "4/2"], None).output().expect("the fixture starts");
-    succeed(output);
-    let finished = repository.finished();
-    assert_eq!(finished.len(), 1);
-    assert_eq!(first_rounds(&finished[0]), [0, 2]);
-}
-
-#[test]
 fn an_outer_program_is_told_how_to_start_episodes_and_starts_them() {
     let repository = Repository::new();
     let partial = repository.partial("outer");

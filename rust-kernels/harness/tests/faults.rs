@@ -162,32 +162,19 @@ fn a_function_that_never_measures_is_an_error_with_its_name() {
 }
 
 #[test]
-fn progress_lines_have_their_form_and_nothing_else_is_printed_before_the_outcome() {
-    let repository = Repository::new();
-    let text = succeed(output(&repository, &["measure", "4"]));
-    let lines: Vec<&str> = text.lines().take_while(|line| !line.starts_with("fixture: ")).collect();
-    assert!(
-        lines.len() >= 2
-            && lines.iter().all(|line| line.starts_with('[') && line.contains(" % · fixture · round ")),
-        "{text}"
-    );
-    assert!(lines[lines.len() - 1].contains("100 % · fixture · round 4 of 4 · done in"), "{text}");
-}
-
-#[test]
 fn programs_read_progress_as_json() {
     let repository = Repository::new();
     let mut fixture = repository.fixture(&["measure", "4"], Some(&repository.partial("faults")));
     let text = succeed(fixture.env("ASYNC_COST_PROGRESS", "json").output().expect("the fixture starts"));
     let lines = text.lines().filter(|line| line.starts_with('{'));
-    let told: Vec<serde_json::Value> =
+    let states: Vec<serde_json::Value> =
         lines.map(|line| serde_json::from_str(line).expect("one object a line")).collect();
     let trials = 4 * VARIANTS;
     let last = serde_json::json!({
         "study": "fixture", "unit": "round", "round": 4, "rounds": 4, "done": trials, "trials": trials, "seconds_left": 0.0,
     });
-    assert_eq!(told.last(), Some(&last), "{text}");
-    assert!(told[0]["done"] == 0 && told[0]["seconds_left"].is_f64(), "{text}");
+    assert_eq!(states.last(), Some(&last), "{text}");
+    assert!(states[0]["done"] == 0 && states[0]["seconds_left"].is_f64(), "{text}");
 }
 
 #[test]

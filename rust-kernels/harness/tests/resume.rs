@@ -1,4 +1,4 @@
-//! A run that is killed at any moment loses at most the round in progress, and nobody sees it before it is
+//! A run that is killed at any moment loses at most the round in progress, and no reader sees it before it is
 //! whole.
 
 mod common;
@@ -16,19 +16,14 @@ const ROUNDS_PER_KILL: u32 = 40;
 /// Longest time before a kill. Half of it is the average.
 const LONGEST: Duration = Duration::from_millis(600);
 
-/// Kills per test; `HARNESS_TEST_KILLS` sets another number.
-fn kills() -> u32 {
-    std::env::var("HARNESS_TEST_KILLS")
-        .map_or(8, |text| text.parse().expect("HARNESS_TEST_KILLS is a number"))
-}
+/// Kills per test.
+const KILLS: u32 = 8;
 
-fn rounds() -> u32 {
-    ROUNDS_PER_KILL * kills()
-}
+const ROUNDS: u32 = ROUNDS_PER_KILL * KILLS;
 
 /// What the fixture measures: its rounds, in two episodes for each kill.
 fn wanted() -> String {
-    format!("{}/{}", rounds(), 2 * kills())
+    format!("{ROUNDS}/{}", 2 * KILLS)
 }
 
 /// The part of a time.csv up to the end of its last whole round, found by counting rows.
@@ -73,11 +68,11 @@ fn info(folder: &Path) -> serde_json::Value {
 }
 
 #[test]
-fn a_killed_run_goes_on_where_it_was_and_appears_to_nobody() {
+fn a_killed_run_goes_on_where_it_was_and_is_not_published() {
     let repository = Repository::new();
     let partial = repository.partial("killed");
     let mut kept = String::new();
-    for _ in 0..kills() {
+    for _ in 0..KILLS {
         measure_and_kill(&repository, Some(&partial));
         assert_eq!(repository.visible(), [""; 0], "a run appeared before it was whole");
         let now = read(&partial, "fixture.time.csv");
@@ -92,83 +87,35 @@ fn a_killed_run_goes_on_where_it_was_and_appears_to_nobody() {
     let study = &info(&partial)["studies"]["fixture"];
     assert_eq!(study["state"], "complete");
     assert!(study["resumed"].as_u64() > Some(0), "every kill came too late: raise ROUNDS_PER_KILL");
-    check_order(&repository, &partial, &text);
     check_metrics(&read(&partial, "fixture.metrics.csv"));
 }
 
 /// The one variant with a metric has it once for each sample of each round, in the order of the rounds.
 fn check_metrics(text: &str) {
     let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split(',').collect()).collect();
-    assert_eq!(rows.len(), SAMPLES * rounds() as usize);
+    assert_eq!(rows.len(), SAMPLES * ROUNDS as usize);
     for (index, row) in rows.iter().enumerate() {
         assert_eq!((row[2], row[7], row[8]), ("jobs", "p99_ns", "9"));
         assert_eq!((row[4], row[6]), (&*(index / SAMPLES).to_string(), &*(index % SAMPLES).to_string()));
     }
 }
 
-#[test]
-fn metrics_that_end_early_take_the_times_of_these_rounds_with_them() {
-    let repository = Repository::new();
-    let partial = repository.partial("metrics");
-    let measure = || {
-        let mut fixture = repository.fixture(&["measure", "4", "resources"], Some(&partial));
-        succeed(fixture.output().expect("the fixture starts"))
-    };
-    measure();
-    let of_resources = if cfg!(target_os = "linux") { 4 } else { 3 };
-    let rows_per_round = of_resources * VARIANTS * SAMPLES + SAMPLES;
-    let whole = read(&partial, "fixture.metrics.csv");
-    assert_eq!(whole.lines().count(), 1 + 4 * rows_per_round);
-    let times = read(&partial, "fixture.time.csv");
-    // Two rounds and a half of the metrics are left.
-    let lines: Vec<&str> = whole.split_inclusive('\n').take(1 + 5 * rows_per_round / 2).collect();
-    fs::write(partial.join("fixture.metrics.csv"), lines.concat()).expect("torn on purpose");
-    let mut info = info(&partial);
-    info["studies"]["fixture"]["state"] = "measuring".into();
-    fs::write(partial.join("run.json"), info.to_string()).expect("a temporary file");
-    measure();
-    let again = (read(&partial, "fixture.metrics.csv"), read(&partial, "fixture.time.csv"));
-    assert_eq!(again.0.lines().count(), 1 + 4 * rows_per_round);
-    assert_eq!(again.1.lines().count(), times.lines().count());
-    let first = |text: &str, lines: usize| text.lines().take(lines).collect::<Vec<_>>().join("\n");
-    let (metric_rows, time_rows) = (1 + 2 * rows_per_round, 1 + 2 * VARIANTS * SAMPLES);
-    assert_eq!(first(&again.0, metric_rows), first(&whole, metric_rows), "whole rounds were changed");
-    assert_eq!(first(&again.1, time_rows), first(&times, time_rows), "whole rounds were changed");
-    assert_ne!(again.1, times, "the third round was measured anew with its metrics");
-}
-
 /// Every round holds each variant once, with all its samples.
 fn check_complete(text: &str) {
     let mut samples: HashMap<String, Vec<usize>> = HashMap::new();
     for columns in text.lines().skip(1).map(columns) {
-        let [variant, round, _, sample] = columns;
+        let [variant, round, sample] = columns;
         samples.entry(format!("{variant} {round}")).or_default().push(sample.parse().expect("a number"));
     }
-    assert_eq!(samples.len(), VARIANTS * rounds() as usize);
+    assert_eq!(samples.len(), VARIANTS * ROUNDS as usize);
     assert!(samples.values().all(|samples| *samples == (0..SAMPLES).collect::<Vec<_>>()));
 }
 
-/// An uninterrupted run with the same seed has the same order.
-fn check_order(repository: &Repository, partial: &Path, text: &str) {
-    let again = repository.partial("again");
-    let mut info = info(partial);
-    info["studies"]["fixture"]["state"] = "measuring".into();
-    fs::write(again.join("run.json"), info.to_string()).expect("a temporary file");
-    let rounds = wanted();
-    succeed(repository.fixture(&["measure", &rounds], Some(&again)).output().expect("the fixture starts"));
-    let order =
-        |text: &str| text.lines().skip(1).map(columns).map(|row| row.map(str::to_owned)).collect::<Vec<_>>();
-    assert!(
-        order(text) == order(&read(&again, "fixture.time.csv")),
-        "the order changed with the interruptions"
-    );
-}
-
-/// Variant, round, position and sample, counted from the end of the line: one variant's name holds a comma.
-fn columns(line: &str) -> [&str; 4] {
+/// Variant, round and sample, counted from the end of the line: one variant's name holds a comma.
+fn columns(line: &str) -> [&str; 3] {
     let mut columns: Vec<&str> = line.rsplitn(7, ',').collect();
     columns.reverse();
-    [columns[0], columns[2], columns[3], columns[4]]
+    [columns[0], columns[2], columns[4]]
 }
 
 #[test]
@@ -180,12 +127,9 @@ fn a_run_without_an_outer_program_appears_by_its_own_rename_only() {
         assert!(finished.iter().all(|run| info(run)["studies"]["fixture"]["state"] == "complete"));
     }
     let before = repository.finished().len();
-    // Two at least begin in the same second.
-    for _ in 0..2 {
-        succeed(repository.fixture(&["measure", "2"], None).output().expect("the fixture starts"));
-    }
+    succeed(repository.fixture(&["measure", "2"], None).output().expect("the fixture starts"));
     let finished = repository.finished();
-    assert_eq!(finished.len(), before + 2);
+    assert_eq!(finished.len(), before + 1);
     for run in finished {
         let id = info(&run)["run_id"].as_str().expect("a text").to_owned();
         assert!(run.ends_with(&id), "{id} lies in another folder");

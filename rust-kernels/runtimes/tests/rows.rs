@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use harness::{Bencher, Key, Study};
 use runtimes::{
-    Iterations, LIMIT, Load, Output, Row, Runtime, Start, Task, Timer, Tokio, leaked, prove, published, rows,
+    Iterations, LIMIT, Load, Output, Row, Runtime, Start, Task, Timer, Tokio, leak, prove, published, rows,
     spawn_many_on_one,
 };
 
@@ -116,7 +116,7 @@ impl Nasty for Panics {
 
 /// A suite of the study on this runtime.
 fn spawns<R: Runtime>(load: Load) -> Iterations {
-    spawn_many_on_one(leaked(R::new(load)), load)
+    spawn_many_on_one(leak(R::new(load)), load)
 }
 
 fn row() -> Row {

@@ -23,7 +23,7 @@ fn one_by_one(
 
 /// Reads, which fails at the end.
 fn read(stream: &mut TcpStream, echo: &mut Echo) -> io::Result<()> {
-    match stream.read(echo.room())? {
+    match stream.read(echo.spare_capacity())? {
         0 => return Err(io::ErrorKind::UnexpectedEof.into()),
         length => echo.take(length),
     }
@@ -34,7 +34,7 @@ fn sound(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<I
     let serve = |stream: &mut TcpStream, echo: &mut Echo| {
         read(stream, echo)?;
         stream.write_all(echo.answers())?;
-        echo.answered();
+        echo.mark_all_written();
         Ok(())
     };
     one_by_one(&listener, serve, (work, tally))
@@ -51,7 +51,7 @@ fn one_wrong_byte(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io:
             answer[LENGTH - 1] ^= 1;
         }
         stream.write_all(&answer)?;
-        echo.answered();
+        echo.mark_all_written();
         Ok(())
     };
     one_by_one(&listener, serve, (work, tally))
@@ -62,7 +62,7 @@ fn too_long(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Resul
     let serve = |stream: &mut TcpStream, echo: &mut Echo| {
         read(stream, echo)?;
         stream.write_all(&[echo.answers(), b"."].concat())?;
-        echo.answered();
+        echo.mark_all_written();
         Ok(())
     };
     one_by_one(&listener, serve, (work, tally))

@@ -50,7 +50,7 @@ fn a_client_that_goes_away_ends_its_connection_and_no_other() {
         serving(variant.serve, |address| {
             let mut other = client(address);
             is_answered(&mut other, variant.name);
-            // In the middle of a request, before any, and with an answer that nobody reads: in good order and by a
+            // In the middle of a request, before any, and with an answer that is not read: in good order and by a
             // reset.
             for length in [LENGTH / 2, 0, LENGTH] {
                 for linger in [None, Some(Duration::ZERO)] {

@@ -23,7 +23,7 @@ fn a_thousand_connections_are_served() {
 const REQUESTS: u64 = 200_000;
 
 #[test]
-fn a_client_that_reads_late_gets_all_answers_and_keeps_nobody_waiting() {
+fn a_client_that_reads_late_gets_all_answers_and_delays_no_other_client() {
     for variant in VARIANTS {
         serving(variant.serve, |address| {
             let mut reader = client(address);

@@ -17,7 +17,7 @@ fn no_descriptor_is_left_open() {
         let session = || {
             let mut session = Session::open(variant.serve, load).unwrap();
             assert!(open_files() >= 100, "{}: the connections are there", variant.name);
-            session.ask(200).unwrap();
+            session.send_requests(200).unwrap();
             session.close(&Key::new("test", variant.name, "")).unwrap();
         };
         // A runtime may keep for good what it opens once.

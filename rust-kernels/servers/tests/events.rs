@@ -39,7 +39,7 @@ fn a_wait_brings_equally_many_events_to_each_server() {
     let parts: Vec<_> = lines.split(|line| line.contains(MARK)).take(VARIANTS.len()).collect();
     assert_eq!(parts.len(), VARIANTS.len());
     let waiting = VARIANTS.iter().zip(parts).filter(|(variant, waits)| {
-        let most: Vec<usize> = waits.iter().filter_map(|line| room(line)).collect();
+        let most: Vec<usize> = waits.iter().filter_map(|line| max_events(line)).collect();
         assert!(most.iter().all(|most| *most == EVENTS), "{}: {most:?}", variant.name);
         !most.is_empty()
     });
@@ -47,7 +47,7 @@ fn a_wait_brings_equally_many_events_to_each_server() {
 }
 
 /// For how many events a call has room, if it waits for them.
-fn room(line: &str) -> Option<usize> {
+fn max_events(line: &str) -> Option<usize> {
     let (_, rest) = line.split_once("epoll_").filter(|(_, call)| call.contains("wait"))?;
     let (_, rest) = rest.rsplit_once("], ")?;
     rest.split(',').next()?.parse().ok()

@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures::executor::LocalPool;
 use harness::{Bencher, Key, Study};
 use spawn_apis::{
-    Api, Detached, Handles, Host, LIMIT, Load, TokioOneThread, TokioThreads, TokioTp, Watched, Witness, Work,
-    World, dropped_locally, joined, prove, with_handles,
+    Api, Detached, Handles, Host, LIMIT, Load, Recorded, TokioOneThread, TokioThreads, TokioTp, Witness,
+    Work, World, dropped_locally, joined, prove, with_handles,
 };
 
 /// Nodes of the rings here.
@@ -89,7 +89,7 @@ fn a_ring_with_a_node_too_few_is_found_out() {
     let smaller: World = |load, repeat| {
         let (mut host, api) = TokioOneThread::set_up(load.workers);
         let work = Work::Ring(NODES - 1);
-        repeat(&mut |witness| host.block_on(joined(work, Watched::new(&api, witness))));
+        repeat(&mut |witness| host.block_on(joined(work, Recorded::new(&api, witness))));
     };
     let broken = refused(smaller, LIMIT);
     for wrong in [
@@ -107,7 +107,7 @@ fn a_second_ring_in_the_same_iteration_is_found_out() {
         let (mut host, api) = TokioOneThread::set_up(load.workers);
         repeat(&mut |witness| {
             for _ in 0..2 {
-                host.block_on(joined(load.work, Watched::new(&api, witness)));
+                host.block_on(joined(load.work, Recorded::new(&api, witness)));
             }
         });
     };
@@ -121,7 +121,7 @@ fn tasks_that_run_on_into_the_next_iteration_are_found_out() {
         let mut pool = LocalPool::new();
         let api = Detached(LocalPool::spawner(&pool));
         repeat(&mut |witness| {
-            let program = Box::pin(dropped_locally(load.work, Watched::new(&api, witness)));
+            let program = Box::pin(dropped_locally(load.work, Recorded::new(&api, witness)));
             // Starts the nodes, and returns without having run them.
             pool.run_until(futures::future::select(program, std::future::ready(())));
         });

@@ -7,8 +7,8 @@ use thread_pools::{
     BLOCKING, CBCP, CBWP, CHILI, COUNTING, Chain, DEFAULT, FUTURES, Folded, IDLE, Jobs, Kind, LEAN_CBCP,
     LEAN_CBWP, LEAN_NEVER_PARK, LIMIT, Latch, Load, NEVER_PARK, NO_POOL, Opaque, PINNED_CBCP, PINNED_CBWP,
     RAYON, RAYON_FIFO, RAYON_JOIN, RAYON_SCOPE, Row, SIZES, Scale, TP, Variant, Work, X_CBCP, X_CBWP,
-    X_COUNTING, X_NEVER_PARK, X_PINNED_CBCP, X_PINNED_CBWP, X_TP, by_the_rule, cells, comparisons,
-    distribution, has_sizes, original, prove, prove_tree, so_many, study_of,
+    X_COUNTING, X_NEVER_PARK, X_PINNED_CBCP, X_PINNED_CBWP, X_TP, cells, comparisons, dependent_steps,
+    distribution, has_sizes, original, prove, prove_tree, study_of, until_precise,
 };
 use thread_pools_lean::{Job, Ours, Stealing, Storage};
 
@@ -77,7 +77,7 @@ fn a_message_is_one_job_more_than_its_amplification() {
 fn bursts_end_by_the_error_of_their_mean_or_by_their_number() {
     let taken = |bursts, times: &[u64]| {
         let mut times = times.iter().cycle();
-        by_the_rule(bursts, || Duration::from_nanos(*times.next().unwrap())).len()
+        until_precise(bursts, || Duration::from_nanos(*times.next().unwrap())).len()
     };
     assert_eq!(taken((3, 100), &[50]), 3);
     assert_eq!(taken((1, 7), &[1, 1_000]), 1, "one time has no error");
@@ -106,7 +106,7 @@ fn the_published_work_is_folded_and_ours_is_not() {
     };
     // Ten thousand times as much of the one takes no longer; the other does.
     let folded = time(&|| Folded(100_000_000).before());
-    let opaque = time(&|| so_many(10_000));
+    let opaque = time(&|| dependent_steps(10_000));
     assert!(cfg!(debug_assertions) || folded < opaque, "{folded:?} for a sum, {opaque:?} for steps");
 }
 

@@ -24,17 +24,17 @@ const CHAIN: usize = 8;
 /// Runs `jobs` jobs and looks how often each of them was run.
 fn each_once<P: Subject + Sync>(name: &str, jobs: usize) {
     let pool = P::make(4);
-    let seen: Arc<Vec<AtomicU8>> = Arc::new((0..jobs).map(|_| AtomicU8::new(0)).collect());
+    let observed: Arc<Vec<AtomicU8>> = Arc::new((0..jobs).map(|_| AtomicU8::new(0)).collect());
     let missing = Arc::new(AtomicU64::new(jobs as u64));
     let (done, ended) = channel();
     std::thread::scope(|scope| {
         for half in 0..2 {
-            let (pool, seen, missing, done) = (pool.clone(), &seen, &missing, done.clone());
+            let (pool, observed, missing, done) = (pool.clone(), &observed, &missing, done.clone());
             scope.spawn(move || {
                 for first in (half * CHAIN..jobs).step_by(2 * CHAIN) {
                     let link = Link {
                         pool: pool.clone(),
-                        seen: seen.clone(),
+                        observed: observed.clone(),
                         missing: missing.clone(),
                         done: done.clone(),
                     };
@@ -45,21 +45,21 @@ fn each_once<P: Subject + Sync>(name: &str, jobs: usize) {
     });
     let end = ended.recv_timeout(WATCHDOG);
     assert!(end.is_ok(), "{name}: {} of {jobs} jobs were lost", missing.load(Ordering::SeqCst));
-    let wrong = seen.iter().filter(|times| times.load(Ordering::SeqCst) != 1).count();
+    let wrong = observed.iter().filter(|times| times.load(Ordering::SeqCst) != 1).count();
     assert_eq!(wrong, 0, "{name}: so many jobs were not run exactly once");
     pool.end();
 }
 
 struct Link<P> {
     pool: P,
-    seen: Arc<Vec<AtomicU8>>,
+    observed: Arc<Vec<AtomicU8>>,
     missing: Arc<AtomicU64>,
     done: std::sync::mpsc::Sender<()>,
 }
 
 impl<P: Subject> Link<P> {
     fn run(self, job: usize, end: usize) {
-        self.seen[job].fetch_add(1, Ordering::Relaxed);
+        self.observed[job].fetch_add(1, Ordering::Relaxed);
         if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.done.send(()).unwrap();
         }

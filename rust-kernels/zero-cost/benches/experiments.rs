@@ -7,8 +7,8 @@
 //! experiments sequential WARM_UP_MS TIME_MS              the baseline and itself, one after the other, by `harness::criterion`
 //! ```
 //!
-//! The first two write a run into the folder that `ASYNC_COST_PARTIAL` names, with the profile `test`, so that nobody
-//! takes it for a run of the study. The last one prints one line for each variant: its name, a tab, and the nanoseconds
+//! The first two write a run into the folder that `ASYNC_COST_PARTIAL` names, with the profile `test`, so that it is
+//! not taken for a run of the study. The last one prints one line for each variant: its name, a tab, and the nanoseconds
 //! that Criterion estimates.
 
 use std::env;

@@ -40,7 +40,7 @@ struct Broken<const FAULT: u8> {
     queue: Arc<Mutex<VecDeque<usize>>>,
     /// Futures that were not dropped yet.
     alive: Cell<usize>,
-    /// Futures of finished tasks that nobody drops before the executor ends.
+    /// Futures of finished tasks that are not dropped before the executor ends.
     leaked: RefCell<Vec<BoxedFuture<'static>>>,
 }
 

@@ -15,10 +15,6 @@ impl Utc {
         Self { seconds: since.map_or(0, |since| since.as_secs()) }
     }
 
-    pub fn next_second(self) -> Self {
-        Self { seconds: self.seconds + 1 }
-    }
-
     /// Such as `2026-11-20T19:01:02Z`.
     pub fn text(self) -> String {
         let (year, month, day) = self.date();

@@ -23,7 +23,8 @@ pub fn rows(text: &str, header: &str) -> Option<Vec<Vec<String>>> {
     rows.iter().all(|row| row.len() == columns).then_some(rows)
 }
 
-fn cells(line: &str) -> Option<Vec<String>> {
+/// The cells of one line without its end; `None` if they are not whole.
+pub fn cells(line: &str) -> Option<Vec<String>> {
     let (mut cells, mut rest) = (Vec::new(), line);
     loop {
         let (cell, after) = match rest.strip_prefix('"') {

@@ -141,10 +141,11 @@ fn facts(root: &Path, lscpu: &str) -> Vec<(String, String)> {
         command.arg("--sysroot").arg(root);
     }
     let output = command.output().ok().filter(|output| output.status.success());
-    let told = output.and_then(|output| serde_json::from_slice::<serde_json::Value>(&output.stdout).ok());
-    if let Some(told) = told {
+    let facts_json =
+        output.and_then(|output| serde_json::from_slice::<serde_json::Value>(&output.stdout).ok());
+    if let Some(facts_json) = facts_json {
         let mut facts = Vec::new();
-        flatten(&told["lscpu"], &mut facts);
+        flatten(&facts_json["lscpu"], &mut facts);
         return facts;
     }
     let cpu_info = read(root.join("proc/cpuinfo")).unwrap_or_default();
@@ -167,7 +168,7 @@ fn flatten(part: &serde_json::Value, facts: &mut Vec<(String, String)>) {
     }
 }
 
-/// The name of the processor where there is no /proc. (Nobody has tried this yet.)
+/// The name of the processor where there is no /proc. (Not tried yet.)
 fn macos(root: &Path) -> Option<String> {
     let here = cfg!(target_os = "macos") && root == Path::new("/");
     let output =
@@ -298,10 +299,10 @@ fn address_randomisation() -> Option<u32> {
 /// The files of this folder, one for each weakness, with the one line that each of them holds.
 fn mitigations(folder: &Path) -> Option<BTreeMap<String, String>> {
     let files = fs::read_dir(folder).ok()?.filter_map(Result::ok);
-    let told = files
+    let texts = files
         .filter_map(|file| Some((plain(&file.file_name().into_string().ok()?), plain(&read(file.path())?))));
-    let told: BTreeMap<_, _> = told.collect();
-    (!told.is_empty()).then_some(told)
+    let texts: BTreeMap<_, _> = texts.collect();
+    (!texts.is_empty()).then_some(texts)
 }
 
 /// Load averages over 1, 5 and 15 minutes, in runnable tasks.
@@ -568,14 +569,14 @@ mod tests {
 
     #[test]
     fn lscpu_is_read_in_every_form() {
-        let told = serde_json::json!([{"field": "Vendor ID:", "data": "ARM", "children": [
+        let facts_json = serde_json::json!([{"field": "Vendor ID:", "data": "ARM", "children": [
             {"field": "Model name:", "data": "Cortex-A510", "children": [
                 {"field": "Core(s) per socket:", "data": "3"}, {"field": "Socket(s):", "data": "1"}]},
             {"field": "Model name:", "data": "Cortex-A715"},
             {"field": "Core(s) per cluster:", "data": "2"}, {"field": "Socket(s):", "data": "-"},
             {"field": "Cluster(s):", "data": "2"}]}]);
         let mut facts = Vec::new();
-        flatten(&told, &mut facts);
+        flatten(&facts_json, &mut facts);
         let types = core_types(Path::new("/nowhere"), &facts).unwrap_or_default();
         let types: Vec<_> = types.iter().map(|one| (&*one.name, one.cores)).collect();
         assert_eq!(types, [("Cortex-A510", 3), ("Cortex-A715", 4)]);

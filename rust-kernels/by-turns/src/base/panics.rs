@@ -5,13 +5,13 @@ use std::panic;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many [`Quiet`]s are alive, over all threads: a variant's workers panic on threads of their own.
-static QUIET: AtomicU32 = AtomicU32::new(0);
+/// How many [`SilencedPanics`]s are alive, over all threads: a variant's workers panic on threads of their own.
+static SILENCED: AtomicU32 = AtomicU32::new(0);
 
 /// While one of these lives, panics print nothing.
-pub struct Quiet;
+pub struct SilencedPanics;
 
-impl Quiet {
+impl SilencedPanics {
     pub fn begin() -> Self {
         static INSTALL: Once = Once::new();
         // Installed once and never taken out: hooks are process-wide, and another one may be put on top of
@@ -19,19 +19,19 @@ impl Quiet {
         INSTALL.call_once(|| {
             let previous = panic::take_hook();
             panic::set_hook(Box::new(move |info| {
-                if QUIET.load(Ordering::SeqCst) == 0 {
+                if SILENCED.load(Ordering::SeqCst) == 0 {
                     previous(info);
                 }
             }));
         });
-        QUIET.fetch_add(1, Ordering::SeqCst);
+        SILENCED.fetch_add(1, Ordering::SeqCst);
         Self
     }
 }
 
-impl Drop for Quiet {
+impl Drop for SilencedPanics {
     fn drop(&mut self) {
-        QUIET.fetch_sub(1, Ordering::SeqCst);
+        SILENCED.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::base::key::{Key, is_study, is_unit};
 use crate::base::limit;
 use crate::base::number::grouped;
 use crate::judge::pairs::Pair;
-use crate::trial::bencher::{self, Bencher, Trouble};
+use crate::trial::bencher::{self, Bencher, TrialError};
 
 /// Ways of doing the same work, which are compared with the first of them.
 ///
@@ -140,7 +140,7 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         self
     }
 
-    /// The ways that follow use several threads: nobody waits for one quiet core, and instructions, which callgrind
+    /// The ways that follow use several threads: trials do not wait for an undisturbed core, and instructions, which callgrind
     /// counts on one thread, are not counted. Less than [`limit::THREADS`] does not matter, unless you say so
     /// afterwards. The first way with a parameter says it for all of them.
     pub fn threads(mut self) -> Self {
@@ -252,9 +252,9 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             let first = baseline.unwrap_or(at);
             proved.push(None);
             for (before, when) in ["in its first call", "in its second call"].into_iter().enumerate() {
-                let done = self.work_of(*way, before).map_err(|trouble| match trouble {
-                    Trouble::Failed(why) => format!("{key} failed: {why}"),
-                    Trouble::Misused(why) => format!("{key} cannot be measured: {why}"),
+                let done = self.work_of(*way, before).map_err(|trial_error| match trial_error {
+                    TrialError::Failed(why) => format!("{key} failed: {why}"),
+                    TrialError::Misused(why) => format!("{key} cannot be measured: {why}"),
                 })?;
                 match &proved[first] {
                     None => proved[at] = Some(done),
@@ -269,7 +269,7 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     }
 
     /// What a way returns after so many calls of one set-up.
-    fn work_of(&self, way: usize, before: usize) -> Result<W, Trouble> {
+    fn work_of(&self, way: usize, before: usize) -> Result<W, TrialError> {
         let done = Cell::new(None);
         let function = |bencher: &mut Bencher<'_>| {
             (self.ways[way].function)(&mut Turn {
@@ -415,7 +415,7 @@ mod tests {
             assert!(a.is_ok());
             match b {
                 Ok(_) => assert_eq!(sound, u64::MAX),
-                Err(Trouble::Failed(why)) => {
+                Err(TrialError::Failed(why)) => {
                     assert!(why.starts_with("b/b does other work after its samples than b/a"), "{why}")
                 }
                 Err(other) => panic!("{other:?}"),

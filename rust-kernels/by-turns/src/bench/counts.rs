@@ -4,10 +4,11 @@ use crate::base::allocator;
 use crate::base::csv;
 use crate::base::key::Key;
 use crate::bench::builder::{Bench, Variant};
+use crate::count::allocations;
 use crate::count::callgrind;
-use crate::trial::bencher::{self, Trouble};
+use crate::trial::bencher::TrialError;
 
-/// What is counted, and by how many per cent it may grow, unless somebody says otherwise. Another build may shuffle a few
+/// What is counted, and by how many per cent it may grow, unless `--allow` sets another limit. Another build may shuffle a few
 /// instructions, and a change of one way those of its neighbours in the program; the others have no excuse.
 pub const LENSES: [(&str, f64); 5] = [
     ("instructions", 1.0),
@@ -70,22 +71,10 @@ pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
         if !allocating {
             continue;
         }
-        allocator::take_counted();
-        bencher::call(&bench.function(*way), &mut |mut workload| workload.counted(allocator::around, 2))
-            .map_err(|trouble| match trouble {
-                Trouble::Failed(why) | Trouble::Misused(why) => format!("{key} failed: {why}"),
-            })?;
-        let [one, other] = allocator::take_counted()[..] else {
-            return Err(format!("{key} was not counted"));
-        };
-        for (counter, one, other) in
-            [("allocations", one[0], other[0]), ("allocated_bytes", one[1], other[1])]
-        {
-            note(counter, one.min(other));
-            if one != other {
-                note(&format!("{counter}_varies"), one.abs_diff(other));
-            }
-        }
+        let counted = allocations::count(&bench.function(*way)).map_err(|trial_error| match trial_error {
+            TrialError::Failed(why) | TrialError::Misused(why) => format!("{key} failed: {why}"),
+        })?;
+        counted.iter().for_each(|(counter, value)| note(counter, *value));
     }
     let alone: Vec<&&Variant> =
         own.iter().filter(|variant| !bench.ways[variant.way].settings.threads).collect();

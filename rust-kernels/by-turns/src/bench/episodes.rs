@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::base::csv;
 use crate::base::key::Key;
-use crate::trial::bencher::{Bencher, Trouble};
+use crate::trial::bencher::{Bencher, TrialError};
 use crate::trial::draw;
 use crate::trial::rounds;
 use crate::trial::sampling::{SAMPLES, Trial};
@@ -96,8 +96,8 @@ impl Episode {
                 let undisturbed = !threads;
                 let trial =
                     Trial { warm_up: WARM_UP, time: TRIAL, samples: SAMPLES, resources: false, undisturbed };
-                let samples = trial.run(&**function).map_err(|trouble| match trouble {
-                    Trouble::Failed(why) | Trouble::Misused(why) => format!("{key} failed: {why}"),
+                let samples = trial.run(&**function).map_err(|trial_error| match trial_error {
+                    TrialError::Failed(why) | TrialError::Misused(why) => format!("{key} failed: {why}"),
                 })?;
                 for (number, sample) in samples.iter().enumerate() {
                     let place = [round as usize, position, number].map(|number| number.to_string());

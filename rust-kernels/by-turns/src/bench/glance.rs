@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::bench::report::time;
 use crate::judge::interval::median;
 use crate::judge::student;
-use crate::trial::bencher::{Bencher, Function, Trouble};
+use crate::trial::bencher::{Bencher, Function, TrialError};
 use crate::trial::isolation::{self, OF_A_PROCESS};
 use crate::trial::rounds;
 use crate::trial::sampling::Trial;
@@ -42,11 +42,11 @@ pub struct Glance<'a> {
     units: u64,
     /// Limit of each trial, where each has a process of its own.
     limit: Option<Duration>,
-    functions: Vec<Looked<'a>>,
+    functions: Vec<Candidate<'a>>,
 }
 
 /// A function that is looked at.
-struct Looked<'a> {
+struct Candidate<'a> {
     name: String,
     units: u64,
     function: Rc<Function<'a>>,
@@ -70,7 +70,11 @@ impl<'a> Glance<'a> {
 
     /// Adds a function under a name.
     pub fn look(mut self, name: &str, function: impl Fn(&mut Bencher<'_>) + 'a) -> Self {
-        self.functions.push(Looked { name: name.to_owned(), units: self.units, function: Rc::new(function) });
+        self.functions.push(Candidate {
+            name: name.to_owned(),
+            units: self.units,
+            function: Rc::new(function),
+        });
         self
     }
 
@@ -96,8 +100,8 @@ impl<'a> Glance<'a> {
         while round < LEAST_ROUNDS || start.elapsed() < EACH * number as u32 {
             for index in rounds::order(seed, round, &neighbours) {
                 let Ok(taken) = &mut times[index] else { continue };
-                let Looked { units, function, .. } = &self.functions[index];
-                match isolation::shielded(self.limit, || trial.run(&**function)) {
+                let Candidate { units, function, .. } = &self.functions[index];
+                match isolation::run_isolated(self.limit, || trial.run(&**function)) {
                     Ok(samples) => {
                         let mut ns: Vec<f64> = samples
                             .iter()
@@ -105,16 +109,16 @@ impl<'a> Glance<'a> {
                             .collect();
                         taken.push(median(&mut ns) / *units as f64);
                     }
-                    Err(Trouble::Failed(why) | Trouble::Misused(why)) => times[index] = Err(why),
+                    Err(TrialError::Failed(why) | TrialError::Misused(why)) => times[index] = Err(why),
                 }
             }
             round += 1;
         }
         let first = times.first().and_then(|times| times.as_ref().ok()).cloned();
         let rows = self.functions.into_iter().zip(times).enumerate();
-        let rows = rows.map(|(place, (Looked { name, .. }, times))| Row {
+        let rows = rows.map(|(place, (Candidate { name, .. }, times))| Row {
             name,
-            seen: times.map(|times| Times::of(&times, first.as_deref().filter(|_| place > 0))),
+            times: times.map(|times| Times::of(&times, first.as_deref().filter(|_| place > 0))),
         });
         Seen { unit: self.unit, rounds: round, rows: rows.collect() }
     }
@@ -131,7 +135,7 @@ pub struct Seen {
 #[derive(Clone, Debug)]
 struct Row {
     name: String,
-    seen: Result<Times, String>,
+    times: Result<Times, String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -160,13 +164,13 @@ impl Seen {
     fn cells(&self) -> impl Iterator<Item = (&str, String, String, f64)> {
         let length = |times: &Times| times.ratio.map_or(1.0, |[middle, ..]| middle);
         let most =
-            self.rows.iter().filter_map(|row| Some(length(row.seen.as_ref().ok()?))).fold(0.0, f64::max);
-        self.rows.iter().map(move |row| match &row.seen {
+            self.rows.iter().filter_map(|row| Some(length(row.times.as_ref().ok()?))).fold(0.0, f64::max);
+        self.rows.iter().map(move |row| match &row.times {
             Err(why) => (&*row.name, format!("failed: {why}"), String::new(), 0.0),
             Ok(times) => {
-                let told =
+                let interval =
                     times.ratio.map(|[middle, low, high]| format!("{middle:.3} ({low:.3} to {high:.3})"));
-                (&*row.name, time(times.ns), told.unwrap_or_default(), length(times) / most)
+                (&*row.name, time(times.ns), interval.unwrap_or_default(), length(times) / most)
             }
         })
     }
@@ -233,8 +237,8 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn seen(rows: Vec<(&str, Result<Times, String>)>) -> Seen {
-        let rows = rows.into_iter().map(|(name, seen)| Row { name: name.to_owned(), seen }).collect();
+    fn shown(rows: Vec<(&str, Result<Times, String>)>) -> Seen {
+        let rows = rows.into_iter().map(|(name, times)| Row { name: name.to_owned(), times }).collect();
         Seen { unit: "call".to_owned(), rounds: 9, rows }
     }
 
@@ -246,12 +250,12 @@ mod tests {
 
     #[test]
     fn it_is_read_in_a_terminal_and_in_a_notebook() {
-        let shown = seen(vec![
+        let seen = shown(vec![
             ("manual", Ok(Times { ns: 118.3, ratio: None })),
             ("non<box", Ok(Times { ns: 236.6, ratio: Some([2.0, 1.9, 2.1]) })),
             ("lost", Err("a wake".to_owned())),
         ]);
-        let lines: Vec<String> = shown.to_string().lines().map(str::to_owned).collect();
+        let lines: Vec<String> = seen.to_string().lines().map(str::to_owned).collect();
         assert_eq!(
             lines[0],
             "a glance, not evidence: median time for one call, and median ratio to the first in the same round, over 9 rounds of one process; \
@@ -261,9 +265,9 @@ mod tests {
         assert!(lines[2].contains("2.000 (1.900 to 2.100)") && lines[2].ends_with(&"█".repeat(40)));
         assert!(lines[1].ends_with(&"█".repeat(20)) && !lines[1].ends_with(&"█".repeat(21)));
         assert!(lines[3].contains("failed: a wake"));
-        assert!(shown.html().contains("<td>non&lt;box</td>") && !shown.html().contains("non<box"));
-        assert!(shown.html().contains("<th>one call</th><th>ratio (95 %)</th>"), "{}", shown.html());
-        assert_eq!(seen(vec![]).to_string(), "", "nothing was looked at");
+        assert!(seen.html().contains("<td>non&lt;box</td>") && !seen.html().contains("non<box"));
+        assert!(seen.html().contains("<th>one call</th><th>ratio (95 %)</th>"), "{}", seen.html());
+        assert_eq!(shown(vec![]).to_string(), "", "nothing was looked at");
     }
 
     #[test]
@@ -284,8 +288,8 @@ mod tests {
             .show();
         assert!(shown.rounds >= LEAST_ROUNDS);
         let [short, long, broken] = &shown.rows[..] else { panic!("three rows") };
-        let (short, long) = (short.seen.clone().expect("a time"), long.seen.clone().expect("a time"));
+        let (short, long) = (short.times.clone().expect("a time"), long.times.clone().expect("a time"));
         assert!(short.ratio.is_none() && long.ratio.is_some_and(|[middle, ..]| middle > 1.2), "{long:?}");
-        assert_eq!(broken.seen, Err("on purpose".to_owned()));
+        assert_eq!(broken.times, Err("on purpose".to_owned()));
     }
 }

@@ -74,11 +74,11 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
 
     /// In a process under callgrind: one iteration of what the parent names.
     fn counted(&self) -> Result<(), String> {
-        let asked = callgrind::asked(&self.name);
-        for way in &asked {
-            callgrind::count(&self.function(*way)).map_err(|trouble| format!("{trouble:?}"))?;
+        let selected = callgrind::selected(&self.name);
+        for way in &selected {
+            callgrind::count(&self.function(*way)).map_err(|trial_error| format!("{trial_error:?}"))?;
         }
-        if asked.is_empty() { Ok(()) } else { exit(0) }
+        if selected.is_empty() { Ok(()) } else { exit(0) }
     }
 
     fn measured<'b>(&'b self, variants: &'b [Variant], proved: &'b Proved<W>) -> Vec<Measured<'b>> {
@@ -277,7 +277,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             let mut line = line.judged(judged);
             if quick {
                 (line.word, line.doubt) = (None, Some("quick profile".to_owned()));
-            } else if let Some(doubt) = judged.doubt.filter(|_| !variant.control) {
+            } else if let Some(doubt) = judged.inconclusive.filter(|_| !variant.control) {
                 notes.push(format!("{}: nothing is concluded: {doubt}", line.name()));
             } else if let Some((needed, ratios)) =
                 judged.needed.zip(judged.ratios).filter(|_| !variant.control)

@@ -63,9 +63,9 @@ impl Line {
         self.undisturbed = judged
             .ratios
             .and_then(|ratios| ratios.undisturbed)
-            .map(|quiet| ends(quiet.value, quiet.low, quiet.high));
+            .map(|undisturbed| ends(undisturbed.value, undisturbed.low, undisturbed.high));
         self.word = judged.word.map(|word| word.to_string());
-        self.doubt = judged.doubt.map(str::to_owned);
+        self.doubt = judged.inconclusive.map(str::to_owned);
         self
     }
 
@@ -111,8 +111,8 @@ pub fn to_decide(name: &str, needed: Needed, word: Word, processes: u32) -> Stri
                 "{name}: no number of processes would decide it: it lies at the limit, or identical code differs by as much"
             )
         }
-        Needed::Contradicted(typical, quiet) => {
-            format!("{name}: {typical} on a typical machine, {quiet} on an undisturbed one")
+        Needed::Contradicted(typical, undisturbed) => {
+            format!("{name}: {typical} on a typical machine, {undisturbed} on an undisturbed one")
         }
     }
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::count::disassembly::{self, Addresses};
-use crate::trial::bencher::{self, Function, Trouble};
+use crate::trial::bencher::{self, Function, TrialError};
 
 /// Tells a process that it runs under callgrind, and which variants it is to run: their numbers joined by commas, after
 /// the name of what they belong to and a colon.
@@ -40,7 +40,7 @@ fn counted_iteration(run: &mut dyn FnMut()) {
 }
 
 /// The variants of `name` that the parent process has named, by their numbers; none where it counts another's.
-pub fn asked(name: &str) -> Vec<usize> {
+pub fn selected(name: &str) -> Vec<usize> {
     let named = env::var(VARIANTS).unwrap_or_default();
     match named.rsplit_once(':') {
         Some((of, numbers)) if of == name => {
@@ -54,7 +54,7 @@ pub fn asked(name: &str) -> Vec<usize> {
 ///
 /// # Errors
 /// What the variant fails with.
-pub fn count(function: &Function<'_>) -> Result<(), Trouble> {
+pub fn count(function: &Function<'_>) -> Result<(), TrialError> {
     bencher::call(function, &mut |mut workload| workload.counted(counted_iteration, 1))
 }
 
@@ -109,7 +109,7 @@ fn run_together(
     let Some(status) = run_callgrind(&folder.0, name, variants)? else {
         return Ok(None);
     };
-    let counts = told_apart(read_parts(&folder.0, system)?);
+    let counts = totals(read_parts(&folder.0, system)?);
     if status && counts.len() == variants.len() {
         return Ok(Some(Ok(counts)));
     }
@@ -202,7 +202,7 @@ fn part(text: &str, system: Option<&str>) -> Option<(u32, Part)> {
 }
 
 /// The instructions of each part, and how many of them are of which kind. Each file is disassembled once.
-fn told_apart(parts: Vec<Part>) -> Vec<Executed> {
+fn totals(parts: Vec<Part>) -> Vec<Executed> {
     let mut known: BTreeMap<PathBuf, Option<Addresses>> = BTreeMap::new();
     for object in parts.iter().flat_map(|part| part.executed.keys()) {
         known.entry(object.clone()).or_insert_with_key(|object| disassembly::read(object));
@@ -282,7 +282,7 @@ mod tests {
         let text = PART.split_once("ob=").map(|(head, _)| format!("{head}ob=/counts\n{calls}")).unwrap();
         let own = |system| {
             let (_, found) = part(&text, system).unwrap();
-            told_apart(vec![found]).remove(0).own
+            totals(vec![found]).remove(0).own
         };
         assert_eq!(own(Some("fake::")), Some(40));
         assert_eq!((own(None), own(Some("nobody::"))), (None, None));
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn where_a_file_cannot_be_disassembled_only_instructions_are_counted() {
         let (_, found) = part(PART, None).unwrap();
-        let [ref executed] = told_apart(vec![found])[..] else { panic!("one part") };
+        let [ref executed] = totals(vec![found])[..] else { panic!("one part") };
         assert_eq!(executed.instructions, 1_232);
         assert_eq!(executed.system_calls, 3);
         assert_eq!((executed.atomic, executed.thread_local), (None, None));

@@ -102,7 +102,7 @@ pub struct Judged {
     /// Of a control: the chance of its ratio being 1, after Holm.
     pub chance: Option<f64>,
     /// Why nothing is concluded from it.
-    pub doubt: Option<&'static str>,
+    pub inconclusive: Option<&'static str>,
     /// None with a doubt, and where nothing was measured.
     pub word: Option<Word>,
     /// Of an undecided one.
@@ -111,19 +111,20 @@ pub struct Judged {
 
 /// The word of each comparison of a run.
 pub fn judge(rows: &[Row]) -> Vec<Judged> {
-    let chances = holm(&beside_others(rows));
+    let chances = holm(&chances_given_other_controls(rows));
     let biases = biases(rows, &chances);
-    let doubts = doubts(rows, &chances);
+    let inconclusive_groups = inconclusive_groups(rows, &chances);
     let judged = rows.iter().zip(chances).map(|(row, chance)| {
         let bias = biases.get(row.kind.as_str()).copied();
         let ratios = row.ratios.map(|ratios| corrected(row, ratios, bias));
         let groups = std::iter::once(&row.group).chain(&row.behind);
-        let doubt = groups.filter_map(|group| doubts.get(group.as_str()).copied().flatten()).next();
+        let inconclusive =
+            groups.filter_map(|group| inconclusive_groups.get(group.as_str()).copied().flatten()).next();
         let (word, needed) = match ratios {
-            Some(ratios) if doubt.is_none() => concluded(&ratios, row.limit, bias),
+            Some(ratios) if inconclusive.is_none() => concluded(&ratios, row.limit, bias),
             _ => (None, None),
         };
-        Judged { ratios, bias, chance, doubt, word, needed }
+        Judged { ratios, bias, chance, inconclusive, word, needed }
     });
     judged.collect()
 }
@@ -140,7 +141,7 @@ fn squares(row: &Row) -> Option<(f64, f64)> {
 /// The chance of each control if it may also have the error that the other controls of its kind show: not smaller than
 /// its own. Without that, a kind whose controls are all off by more than their intervals explain would lose the largest
 /// of them, one by one, and be corrected by the rest.
-fn beside_others(rows: &[Row]) -> Vec<Option<f64>> {
+fn chances_given_other_controls(rows: &[Row]) -> Vec<Option<f64>> {
     let squared: Vec<Option<(f64, f64)>> = rows.iter().map(squares).collect();
     let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for (row, (surplus, precision)) in
@@ -167,7 +168,7 @@ fn beside_others(rows: &[Row]) -> Vec<Option<f64>> {
 fn holm(chances: &[Option<f64>]) -> Vec<Option<f64>> {
     let mut order: Vec<(usize, f64)> =
         chances.iter().enumerate().filter_map(|(place, chance)| Some((place, (*chance)?))).collect();
-    order.sort_by(|one, other| one.1.total_cmp(&other.1));
+    order.sort_by(|first, other| first.1.total_cmp(&other.1));
     let (mut adjusted, mut most, number) = (vec![None; chances.len()], 0.0_f64, order.len());
     for (done, (place, chance)) in order.into_iter().enumerate() {
         most = most.max(chance * (number - done) as f64);
@@ -202,9 +203,12 @@ fn corrected(row: &Row, ratios: Ratios, bias: Option<f64>) -> Ratios {
 }
 
 /// By group, why nothing is concluded from it.
-fn doubts<'a>(rows: &'a [Row], chances: &[Option<f64>]) -> BTreeMap<&'a str, Option<&'static str>> {
+fn inconclusive_groups<'a>(
+    rows: &'a [Row],
+    chances: &[Option<f64>],
+) -> BTreeMap<&'a str, Option<&'static str>> {
     let groups: BTreeSet<&str> = rows.iter().map(|row| row.group.as_str()).collect();
-    let doubt = |group: &str| {
+    let inconclusive = |group: &str| {
         let of = || rows.iter().zip(chances).filter(|(row, _)| row.group == group);
         let mut measured = of().filter_map(|(row, _)| Some(row.ratios?.typical));
         let mut controls = of().filter(|(row, _)| row.control).peekable();
@@ -218,17 +222,17 @@ fn doubts<'a>(rows: &'a [Row], chances: &[Option<f64>]) -> BTreeMap<&'a str, Opt
             None
         }
     };
-    groups.into_iter().map(|group| (group, doubt(group))).collect()
+    groups.into_iter().map(|group| (group, inconclusive(group))).collect()
 }
 
 fn concluded(ratios: &Ratios, limit: f64, bias: Option<f64>) -> (Option<Word>, Option<Needed>) {
     let typical = Word::of(&ratios.typical, limit);
-    let quiet = ratios.undisturbed.map(|estimate| Word::of(&estimate, limit));
-    match quiet {
-        Some(quiet) if quiet != typical && quiet != Word::Undecided => {
+    let undisturbed = ratios.undisturbed.map(|estimate| Word::of(&estimate, limit));
+    match undisturbed {
+        Some(undisturbed) if undisturbed != typical && undisturbed != Word::Undecided => {
             let needed = match typical {
                 Word::Undecided => needed(&ratios.typical, limit, bias),
-                decided => Needed::Contradicted(decided, quiet),
+                decided => Needed::Contradicted(decided, undisturbed),
             };
             (Some(Word::Undecided), Some(needed))
         }
@@ -272,10 +276,10 @@ mod tests {
         Row { kind, group, behind: vec![], control, limit: 0.01, ratios }
     }
 
-    const QUIET: [f64; 6] = [0.001, -0.001, 0.0005, -0.0005, 0.0002, -0.0002];
+    const LOG_RATIOS: [f64; 6] = [0.001, -0.001, 0.0005, -0.0005, 0.0002, -0.0002];
 
     fn moved(by: f64) -> Row {
-        row(false, &QUIET.map(|log| log + by))
+        row(false, &LOG_RATIOS.map(|log| log + by))
     }
 
     #[test]
@@ -283,7 +287,7 @@ mod tests {
         let words =
             [(0.05, Word::Slower), (-0.05, Word::Faster), (0.002, Word::Same), (0.0095, Word::Undecided)];
         for (by, word) in words {
-            assert_eq!(judge(&[moved(by), row(true, &QUIET)])[0].word, Some(word), "{by}");
+            assert_eq!(judge(&[moved(by), row(true, &LOG_RATIOS)])[0].word, Some(word), "{by}");
         }
     }
 
@@ -292,36 +296,36 @@ mod tests {
         for (rows, why) in [
             (vec![moved(0.05)], "no control"),
             (
-                vec![moved(0.05), row(true, &QUIET.map(|log| log + 0.05))],
+                vec![moved(0.05), row(true, &LOG_RATIOS.map(|log| log + 0.05))],
                 "a control differs from itself, or was not measured",
             ),
             (vec![row(false, &[0.1, 0.1]), row(true, &[0.0, 0.0])], "too few rounds"),
         ] {
             let judged = judge(&rows);
-            assert_eq!((judged[0].doubt, judged[0].word), (Some(why), None));
+            assert_eq!((judged[0].inconclusive, judged[0].word), (Some(why), None));
         }
     }
 
     #[test]
     fn controls_that_are_off_together_widen_what_they_control() {
-        let off = |by: f64| row(true, &QUIET.map(|log| log + by));
+        let off = |by: f64| row(true, &LOG_RATIOS.map(|log| log + by));
         let rows = [moved(0.012), off(0.0015), off(-0.0016), off(0.0015), off(-0.0014)];
         let judged = judge(&rows);
         assert!(judged[0].bias.expect("controls") > 0.001, "{:?}", judged[0].bias);
         let half = |judged: &Judged| judged.ratios.map(|ratios| ratios.typical.high - ratios.typical.low);
-        assert!(half(&judged[0]) > half(&judge(&[moved(0.012), row(true, &QUIET)])[0]));
+        assert!(half(&judged[0]) > half(&judge(&[moved(0.012), row(true, &LOG_RATIOS)])[0]));
         assert_eq!(half(&judged[1]), half(&judge(&[off(0.0015)])[0]), "a control keeps its own");
     }
 
     #[test]
     fn what_would_decide_is_told() {
-        let wide = QUIET.map(|log| 20.0 * log + 0.005);
-        let judged = judge(&[row(false, &wide), row(true, &QUIET)]);
+        let wide = LOG_RATIOS.map(|log| 20.0 * log + 0.005);
+        let judged = judge(&[row(false, &wide), row(true, &LOG_RATIOS)]);
         let Some(Needed::Times(times)) = judged[0].needed else { panic!("{judged:?}") };
         assert!((2.0..30.0).contains(&times), "{times}");
         let words = [0.005, 0.02, -0.02].map(|value| Word::at(value, 0.01));
         assert_eq!(words, [Word::Same, Word::Slower, Word::Faster]);
-        let at_the_border = judge(&[moved(0.01), row(true, &QUIET)]);
+        let at_the_border = judge(&[moved(0.01), row(true, &LOG_RATIOS)]);
         assert_eq!(at_the_border[0].needed, Some(Needed::Never));
     }
 

@@ -63,7 +63,7 @@ impl Workload<'_> {
 
 /// Why a study function gave no samples.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Trouble {
+pub enum TrialError {
     /// The workload panicked, called [`Bencher::fail`] or delivered an impossible sample.
     Failed(String),
     /// The study function did not call the bencher exactly once.
@@ -109,23 +109,23 @@ impl Bencher<'_> {
 }
 
 /// Calls a study function once, with its panics caught and kept off the terminal, and hands its workload to `user`.
-pub fn call(function: &Function<'_>, user: &mut dyn FnMut(Workload<'_>)) -> Result<(), Trouble> {
+pub fn call(function: &Function<'_>, user: &mut dyn FnMut(Workload<'_>)) -> Result<(), TrialError> {
     let mut bencher = Bencher { user, calls: 0, failure: None };
     // The study function's own state may be left broken by a panic, but it is never called again.
     let outcome = {
-        let _quiet = panics::Quiet::begin();
+        let _silenced = panics::SilencedPanics::begin();
         catch_unwind(AssertUnwindSafe(|| function(&mut bencher)))
     };
     if let Err(payload) = outcome {
-        return Err(Trouble::Failed(panics::message(payload.as_ref())));
+        return Err(TrialError::Failed(panics::message(payload.as_ref())));
     }
     if let Some(message) = bencher.failure {
-        return Err(Trouble::Failed(message));
+        return Err(TrialError::Failed(message));
     }
     match bencher.calls {
-        0 => Err(Trouble::Misused("it never called iter, iter_custom or samples".to_owned())),
+        0 => Err(TrialError::Misused("it never called iter, iter_custom or samples".to_owned())),
         1 => Ok(()),
-        _ => Err(Trouble::Misused("it called iter, iter_custom or samples more than once".to_owned())),
+        _ => Err(TrialError::Misused("it called iter, iter_custom or samples more than once".to_owned())),
     }
 }
 
@@ -133,13 +133,13 @@ pub fn call(function: &Function<'_>, user: &mut dyn FnMut(Workload<'_>)) -> Resu
 mod tests {
     use super::*;
 
-    fn once(function: impl Fn(&mut Bencher)) -> Result<(), Trouble> {
+    fn once(function: impl Fn(&mut Bencher)) -> Result<(), TrialError> {
         call(&function, &mut |mut workload| workload.single(|run| run()))
     }
 
     #[test]
     fn a_function_that_measures_nothing_is_misuse() {
-        assert!(matches!(once(|_| ()), Err(Trouble::Misused(_))));
+        assert!(matches!(once(|_| ()), Err(TrialError::Misused(_))));
     }
 
     #[test]
@@ -150,16 +150,16 @@ mod tests {
             bencher.iter(&mut || count());
             bencher.iter(&mut || count());
         });
-        assert!(matches!(outcome, Err(Trouble::Misused(_))));
+        assert!(matches!(outcome, Err(TrialError::Misused(_))));
         assert_eq!(runs.get(), 1);
     }
 
     #[test]
     fn a_panic_and_a_given_up_variant_are_failures_with_their_message() {
         let panicked = once(|bencher| bencher.iter(&mut || panic!("lost a wake of task {}", 3)));
-        assert_eq!(panicked, Err(Trouble::Failed("lost a wake of task 3".to_owned())));
+        assert_eq!(panicked, Err(TrialError::Failed("lost a wake of task 3".to_owned())));
         let gave_up = once(|bencher| bencher.fail("needs four cores"));
-        assert_eq!(gave_up, Err(Trouble::Failed("needs four cores".to_owned())));
+        assert_eq!(gave_up, Err(TrialError::Failed("needs four cores".to_owned())));
     }
 
     #[test]

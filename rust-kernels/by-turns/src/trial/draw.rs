@@ -7,7 +7,7 @@ pub fn heap() {
     std::mem::forget(Vec::<[u64; 2]>::with_capacity(1 + random(256)));
 }
 
-/// A text that nobody reads: in the environment of a process, its length shifts the stack.
+/// An unused text: in the environment of a process, its length shifts the stack.
 pub fn padding() -> String {
     "x".repeat(random(4096))
 }

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 
 use crate::base::panics;
 use crate::base::proof::{Counts, UnequalWork, prove};
-use crate::trial::bencher::Trouble;
+use crate::trial::bencher::TrialError;
 
 /// How many times as long a trial in a process of its own lasts: memory is copied when it is first written.
 pub const OF_A_PROCESS: u32 = 6;
@@ -37,7 +37,7 @@ pub fn isolated<T: Serialize + DeserializeOwned>(
 ) -> Result<T, String> {
     let (reader, writer) = pipe().map_err(|error| format!("no pipe for a process of its own: {error}"))?;
     // Installed before the fork: it must not be half done in the copy.
-    let quiet = panics::Quiet::begin();
+    let quiet = panics::SilencedPanics::begin();
     let parent = std::process::id();
     match fork() {
         Err(error) => Err(format!("no process of its own: {error}")),
@@ -94,13 +94,13 @@ pub fn prove_isolated<I: IntoIterator<Item = Counts>>(
 }
 
 /// Does work that calls a variant: with a limit, in a process of its own.
-pub fn shielded<T: Serialize + DeserializeOwned>(
+pub fn run_isolated<T: Serialize + DeserializeOwned>(
     limit: Option<Duration>,
-    work: impl FnOnce() -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
+    work: impl FnOnce() -> Result<T, TrialError>,
+) -> Result<T, TrialError> {
     match limit {
         None => work(),
-        Some(limit) => isolated(limit, work).unwrap_or_else(|end| Err(Trouble::Failed(end))),
+        Some(limit) => isolated(limit, work).unwrap_or_else(|end| Err(TrialError::Failed(end))),
     }
 }
 
@@ -140,9 +140,9 @@ impl Child {
     /// Ends the child, if it still runs, and says how it came to its end.
     fn end(self) -> String {
         let mut status = 0;
-        // SAFETY: the child was not waited for, so its id belongs to nobody else; `status` outlives the calls.
+        // SAFETY: the child was not waited for, so its id belongs to no other process; `status` outlives the calls.
         unsafe {
-            // Whoever has sent its answer, or is late, has nothing to do any more. A child that has ended by
+            // A child that has sent its answer, or is late, has nothing to do any more. A child that has ended by
             // itself keeps its own status.
             libc::kill(self.0, libc::SIGKILL);
             while libc::waitpid(self.0, &mut status, 0) < 0

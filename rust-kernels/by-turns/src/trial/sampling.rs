@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use crate::base::key::is_counter;
 use crate::base::sample::Sample;
-use crate::trial::bencher::{self, Function, Trouble, Workload};
+use crate::trial::bencher::{self, Function, TrialError, Workload};
 use crate::trial::resources;
 use crate::trial::undisturbed;
 
-/// Samples of one trial, unless somebody says otherwise. More rounds tell more than more samples, because the machine
+/// Samples of one trial, unless a study sets another number. More rounds tell more than more samples, because the machine
 /// drifts between rounds and hardly within one.
 pub const SAMPLES: usize = 2;
 
@@ -30,7 +30,7 @@ const PATIENCE: (f64, Duration) = (10.0, Duration::from_millis(10));
 
 impl Trial {
     /// Samples of this variant, of which ratios can be taken and whose metrics make a table.
-    pub fn run(&self, function: &Function<'_>) -> Result<Vec<Sample>, Trouble> {
+    pub fn run(&self, function: &Function<'_>) -> Result<Vec<Sample>, TrialError> {
         let mut samples = Vec::new();
         bencher::call(function, &mut |workload| samples = self.samples(workload))?;
         check(&samples)?;
@@ -89,17 +89,17 @@ pub fn timed(run: &mut dyn FnMut(), iterations: u64) -> Duration {
     start.elapsed()
 }
 
-fn check(samples: &[Sample]) -> Result<(), Trouble> {
+fn check(samples: &[Sample]) -> Result<(), TrialError> {
     for sample in samples {
         if sample.iterations == 0 || sample.elapsed.is_zero() {
-            return Err(Trouble::Failed("a sample has no iterations or took no time".to_owned()));
+            return Err(TrialError::Failed("a sample has no iterations or took no time".to_owned()));
         }
         if let Some(name) = sample.names().find(|name| !is_counter(name)) {
             let rule = "the name of a metric is lower-case letters, digits and _, a letter first";
-            return Err(Trouble::Misused(format!("it delivered the metric {name:?}; {rule}")));
+            return Err(TrialError::Misused(format!("it delivered the metric {name:?}; {rule}")));
         }
         if !sample.names().eq(samples[0].names()) {
-            return Err(Trouble::Failed("the samples of a trial do not have the same metrics".to_owned()));
+            return Err(TrialError::Failed("the samples of a trial do not have the same metrics".to_owned()));
         }
     }
     Ok(())
@@ -160,13 +160,13 @@ mod tests {
         assert_eq!(runs, 1_000);
     }
 
-    fn fixed(run: impl Fn() -> Sample) -> Result<Vec<Sample>, Trouble> {
+    fn fixed(run: impl Fn() -> Sample) -> Result<Vec<Sample>, TrialError> {
         trial(3).run(&|bencher: &mut Bencher| bencher.samples(&mut || run()))
     }
 
     #[test]
     fn samples_without_time_are_a_failure() {
-        assert!(matches!(fixed(|| Sample::new(1, Duration::ZERO)), Err(Trouble::Failed(_))));
+        assert!(matches!(fixed(|| Sample::new(1, Duration::ZERO)), Err(TrialError::Failed(_))));
     }
 
     #[test]
@@ -179,9 +179,9 @@ mod tests {
         // The first of the four calls was the warm-up.
         assert_eq!(last.metrics, [("p99_ns".into(), 3), ("p50_ns".into(), 2)]);
         let odd = fixed(|| if next() % 2 == 0 { sample() } else { sample().with("p50_ns", 1) });
-        assert!(matches!(odd, Err(Trouble::Failed(_))));
+        assert!(matches!(odd, Err(TrialError::Failed(_))));
         for name in ["", "P99", "a b", "a\n", "_a"] {
-            assert!(matches!(fixed(|| sample().with(name, 1)), Err(Trouble::Misused(_))), "{name:?}");
+            assert!(matches!(fixed(|| sample().with(name, 1)), Err(TrialError::Misused(_))), "{name:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Samples that are taken while nobody else uses the processor core.
+//! Samples that are taken while no other work uses the processor core.
 //!
 //! A virtual processor is often one of two hardware threads of a core, and what the other one runs takes up to half of
 //! the core's throughput: not of all code alike. On a rented machine with two cores, trials of one thread ran in one of

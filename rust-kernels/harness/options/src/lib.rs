@@ -46,22 +46,23 @@ fn public(option: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(arguments: &str) -> Vec<String> {
+    fn options_of(arguments: &str) -> Vec<String> {
         options(arguments.split(' ').map(str::to_owned))
     }
 
     #[test]
     fn every_way_to_write_an_option_is_understood() {
-        let told = of(
+        let options = options_of(
             "rustc --edition=2024 -C opt-level=3 -Ccodegen-units=1 --codegen lto=fat --codegen=strip=none -O",
         );
-        assert_eq!(told, ["opt-level=3", "codegen-units=1", "lto=fat", "strip=none", "opt-level=3"]);
+        assert_eq!(options, ["opt-level=3", "codegen-units=1", "lto=fat", "strip=none", "opt-level=3"]);
     }
 
     #[test]
     fn no_path_and_no_name_of_a_build_is_told() {
-        let told =
-            of("rustc -C metadata=1f -C extra-filename=-2e -C incremental=/mine/target -Cprofile-use=C:\\me");
-        assert_eq!(told, ["incremental", "profile-use"]);
+        let options = options_of(
+            "rustc -C metadata=1f -C extra-filename=-2e -C incremental=/mine/target -Cprofile-use=C:\\me",
+        );
+        assert_eq!(options, ["incremental", "profile-use"]);
     }
 }

@@ -4,14 +4,6 @@ use std::collections::BTreeMap;
 
 use by_turns::base::key::Key;
 
-/// An exact count of one variant, per iteration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Count {
-    pub(crate) key: Key,
-    pub(crate) counter: String,
-    pub(crate) value: u64,
-}
-
 /// Two keys of which a ratio is taken, in each round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

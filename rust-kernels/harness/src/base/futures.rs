@@ -1,4 +1,4 @@
-//! How large a future is, and who copies it: for anybody's cell.
+//! How large a future is, and how often it is copied.
 
 use std::fmt;
 use std::pin::Pin;

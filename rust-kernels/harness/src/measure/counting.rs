@@ -25,15 +25,12 @@
 
 use std::time::Duration;
 
+pub use by_turns::base::allocator::CountingAllocator;
+
+use crate::base::error::Error;
 use crate::measure::measurement::counts_file;
 use crate::measure::progress::Progress;
 use crate::provenance::codegen::Codegen;
-pub use by_turns::base::allocator::CountingAllocator;
-use by_turns::count::callgrind;
-use by_turns::trial::bencher;
-
-use crate::base::declared::Count;
-use crate::base::error::Error;
 use crate::provenance::repository;
 use crate::store::counts;
 use crate::store::run;
@@ -41,9 +38,9 @@ use crate::study::builder::Study;
 use crate::study::checks::Variant;
 use by_turns::base::allocator;
 use by_turns::base::key::Key;
-
-/// Names of the two.
-const COUNTERS: [&str; 2] = ["allocations", "allocated_bytes"];
+use by_turns::bench::counts::Count;
+use by_turns::count::allocations;
+use by_turns::count::callgrind;
 
 /// Counts every variant of a study and writes the counts into the run that `ASYNC_COST_PARTIAL` names, or
 /// prints them when it names none. A variant that fails is named with its message, and the others are
@@ -52,7 +49,7 @@ const COUNTERS: [&str; 2] = ["allocations", "allocated_bytes"];
 /// Instructions need a release build and valgrind; without them they are left out with a line that says so.
 pub fn main(study: Study) {
     let counted = |study| if callgrind::is_here() { run_variants(&study) } else { count(&study) };
-    match study.asked().and_then(counted) {
+    match study.selected().and_then(counted) {
         Ok(true) => {}
         Ok(false) => std::process::exit(1),
         Err(error) => {
@@ -67,14 +64,14 @@ const PLANNED: Duration = Duration::from_millis(50);
 
 /// Runs the variants that the parent process has named, each with one counted iteration.
 fn run_variants(study: &Study) -> Result<bool, Error> {
-    let (variants, asked) = (study.variants()?, callgrind::asked(study.name()));
-    let number = u32::try_from(asked.len()).unwrap_or(u32::MAX);
+    let (variants, selected) = (study.variants()?, callgrind::selected(study.name()));
+    let number = u32::try_from(selected.len()).unwrap_or(u32::MAX);
     let mut progress = Progress::new(study.name(), "variant", number, 1, PLANNED);
     progress.begin(0, 1);
-    for (done, index) in (0..).zip(asked) {
+    for (done, index) in (0..).zip(selected) {
         let Variant { key, function, .. } = &variants[index];
         // In this process, isolated or not: callgrind would number the files of every child anew.
-        callgrind::count(&**function).map_err(|trouble| study.trouble(key, trouble))?;
+        callgrind::count(&**function).map_err(|variant_error| study.variant_error(key, variant_error))?;
         progress.trial(done);
     }
     progress.finish(number);
@@ -88,27 +85,27 @@ type NotCounted = (Key, &'static str, String);
 fn count(study: &Study) -> Result<bool, Error> {
     require_allocator()?;
     let variants = study.variants()?;
-    let (mut found, mut not_counted) = (Vec::new(), Vec::new());
+    let (mut all_counts, mut not_counted) = (Vec::new(), Vec::new());
     let mut countable = Vec::new();
     for (index, variant) in variants.iter().enumerate().filter(|(_, variant)| variant.counted) {
         match allocations(study, variant) {
             Ok(counts) => {
-                found.extend(counts);
+                all_counts.extend(counts);
                 countable.push(index);
             }
-            Err(Error::Variant { key, message }) => not_counted.push((key, COUNTERS[0], message)),
+            Err(Error::Variant { key, message }) => not_counted.push((key, "allocations", message)),
             Err(error) => return Err(error),
         }
     }
     println!("{}: allocations of {} variants counted", study.name(), countable.len());
     let (counts, failed) = instructions(study, &variants, &countable)?;
-    found.extend(counts);
+    all_counts.extend(counts);
     not_counted.extend(failed);
     for (key, counter, message) in not_counted {
         println!("not counted: {key}: {counter}: {message}");
-        found.push(Count { key, counter: format!("{counter}_failed"), value: 1 });
+        all_counts.push(Count { key, counter: format!("{counter}_failed"), value: 1 });
     }
-    export(study, &found)?;
+    export(study, &all_counts)?;
     Ok(!countable.is_empty() || variants.iter().all(|variant| !variant.counted))
 }
 
@@ -137,29 +134,10 @@ fn require_allocator() -> Result<(), Error> {
 
 fn allocations(study: &Study, variant: &Variant) -> Result<Vec<Count>, Error> {
     // The numbers are taken where the variant runs, which may be another process.
-    let count = || {
-        allocator::take_counted();
-        bencher::call(&*variant.function, &mut |mut workload| workload.counted(allocator::around, 2))?;
-        Ok(allocator::take_counted())
-    };
-    let counted = study.shielded(count).map_err(|trouble| study.trouble(&variant.key, trouble))?;
-    let counters = COUNTERS.iter().enumerate();
-    Ok(counters
-        .flat_map(|(index, counter)| {
-            let values: Vec<u64> = counted.iter().map(|counts| counts[index]).collect();
-            counts_of(&variant.key, counter, &values)
-        })
-        .collect())
-}
-
-/// The count that these iterations have in common; where they differ, the smallest, and by how much they do.
-fn counts_of(key: &Key, counter: &str, values: &[u64]) -> Vec<Count> {
-    let (Some(least), Some(most)) = (values.iter().min(), values.iter().max()) else {
-        return Vec::new();
-    };
-    let count = |counter: String, value| Count { key: key.clone(), counter, value };
-    let varies = (most > least).then(|| count(format!("{counter}_varies"), most - least));
-    [count(counter.to_owned(), *least)].into_iter().chain(varies).collect()
+    let counted = study.run_isolated(|| allocations::count(&*variant.function));
+    let counted = counted.map_err(|variant_error| study.variant_error(&variant.key, variant_error))?;
+    let count = |(counter, value)| Count { key: variant.key.clone(), counter, value };
+    Ok(counted.into_iter().map(count).collect())
 }
 
 fn instructions(
@@ -182,38 +160,38 @@ fn instructions(
     let Some(values) = counted? else {
         return left_out("valgrind is not installed (for example `apt install valgrind`)");
     };
-    let (mut found, mut not_counted) = (Vec::new(), Vec::new());
+    let (mut all_counts, mut not_counted) = (Vec::new(), Vec::new());
     for (index, value) in countable.iter().zip(values) {
         let key = &variants[*index].key;
         match value {
             Ok(value) => {
                 let kinds = [
+                    ("instructions", Some(value.instructions)),
                     ("atomic_instructions", value.atomic),
                     ("thread_local_instructions", value.thread_local),
                     ("own_instructions", value.own),
                 ];
-                let counted = kinds.into_iter().filter_map(|(counter, value)| Some((counter, value?)));
-                for (counter, value) in [("instructions", value.instructions)].into_iter().chain(counted) {
-                    found.extend(counts_of(key, counter, &[value]));
-                }
+                all_counts.extend(kinds.into_iter().filter_map(|(counter, value)| {
+                    Some(Count { key: key.clone(), counter: counter.to_owned(), value: value? })
+                }));
             }
             Err(reason) => not_counted.push((key.clone(), "instructions", reason)),
         }
     }
-    Ok((found, not_counted))
+    Ok((all_counts, not_counted))
 }
 
-fn export(study: &Study, found: &[Count]) -> Result<(), Error> {
+fn export(study: &Study, all_counts: &[Count]) -> Result<(), Error> {
     let folder = match std::env::var_os(run::PARTIAL) {
         Some(_) => run::given_folder(&repository::root()?)?,
         None => None,
     };
     if let Some(folder) = folder {
         let _lock = run::locked(&folder);
-        return counts::upsert(&folder.join(counts_file(study)), study.name(), found);
+        return counts::upsert(&folder.join(counts_file(study)), study.name(), all_counts);
     }
-    let width = found.iter().map(|count| count.key.to_string().chars().count()).max().unwrap_or(0);
-    for Count { key, counter, value } in found {
+    let width = all_counts.iter().map(|count| count.key.to_string().chars().count()).max().unwrap_or(0);
+    for Count { key, counter, value } in all_counts {
         println!("{:width$}  {counter:25}  {value:>12}", key.to_string());
     }
     Ok(())

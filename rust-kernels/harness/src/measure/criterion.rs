@@ -25,16 +25,11 @@ use ::criterion::{BenchmarkGroup, BenchmarkId, Throughput};
 
 use crate::base::declared::Failure;
 use crate::base::error::Error;
-use crate::base::profile::Profile;
-use crate::provenance::codegen::Codegen;
-use crate::provenance::gate;
-use crate::provenance::kernel;
-use crate::provenance::repository;
 use crate::study::builder::Study;
 use crate::study::checks::Variant;
 use by_turns::base::key::Key;
 use by_turns::base::panics;
-use by_turns::trial::bencher::{self, Trouble, Workload};
+use by_turns::trial::bencher::{self, TrialError, Workload};
 use by_turns::trial::sampling::timed;
 
 /// Runs a study with the arguments of the command line, which are Criterion's: the whole of `benches/criterion.rs`. An
@@ -58,22 +53,6 @@ pub fn main(study: Study) {
     }
 }
 
-/// Runs the variants whose benchmark has `name` in its name, in a cell of a notebook, with Criterion's defaults: some
-/// ten seconds for each. Its files go to `target/criterion`, and tell the next call what has changed.
-///
-/// # Errors
-/// [`Error::Setting`] when there is no such variant, [`Error::Gate`], and those of [`bench`].
-pub fn run(study: &Study, name: &str) -> Result<(), Error> {
-    gate::check(&Codegen::of_this_build(), &Profile::quick(), kernel::is_here())?;
-    if !ids(study).any(|id| id.contains(name)) {
-        let reason = format!("{name:?} is in none of {}", ids(study).collect::<Vec<_>>().join(", "));
-        return Err(Error::Setting { name: "name of a benchmark", reason });
-    }
-    let folder = repository::root()?.join("target/criterion");
-    let criterion = Criterion::default().without_plots().output_directory(&folder).with_filter(escaped(name));
-    bench(study, criterion).map(drop)
-}
-
 /// Runs a study with these settings. A variant that fails is named, and the others go on; all that failed are returned.
 ///
 /// # Errors
@@ -89,10 +68,10 @@ pub fn bench(study: &Study, criterion: Criterion) -> Result<Vec<Failure>, Error>
     for name in names {
         let mut group = criterion.benchmark_group(&name);
         for variant in variants.iter().filter(|variant| group_name(study, &variant.key) == name) {
-            match one(study, variant, &mut group) {
+            match bench_variant(study, variant, &mut group) {
                 Ok(()) => {}
-                Err(Trouble::Misused(reason)) => return Err(study.misused(&variant.key, &reason)),
-                Err(Trouble::Failed(error)) => {
+                Err(TrialError::Misused(reason)) => return Err(study.misuse_error(&variant.key, &reason)),
+                Err(TrialError::Failed(error)) => {
                     println!("not measured: {}: {error}", variant.key);
                     failed.push(Failure { key: variant.key.clone(), error });
                 }
@@ -104,7 +83,11 @@ pub fn bench(study: &Study, criterion: Criterion) -> Result<Vec<Failure>, Error>
 }
 
 /// Runs one variant.
-fn one(study: &Study, variant: &Variant, group: &mut BenchmarkGroup<'_, Nanoseconds>) -> Result<(), Trouble> {
+fn bench_variant(
+    study: &Study,
+    variant: &Variant,
+    group: &mut BenchmarkGroup<'_, Nanoseconds>,
+) -> Result<(), TrialError> {
     let Key { variant: name, parameter, .. } = &variant.key;
     let id = || match parameter.as_str() {
         "" => BenchmarkId::from_parameter(name),
@@ -132,15 +115,15 @@ fn one(study: &Study, variant: &Variant, group: &mut BenchmarkGroup<'_, Nanoseco
         group.bench_function(id(), |bencher| {
             bencher.iter_custom(|iterations| {
                 study
-                    .shielded(|| sample(iterations))
-                    .unwrap_or_else(|trouble| resume_unwind(Box::new(trouble)))
+                    .run_isolated(|| sample(iterations))
+                    .unwrap_or_else(|variant_error| resume_unwind(Box::new(variant_error)))
             });
         });
     };
-    let _quiet = panics::Quiet::begin();
-    catch_unwind(AssertUnwindSafe(run)).map_err(|payload| match payload.downcast::<Trouble>() {
-        Ok(trouble) => *trouble,
-        Err(payload) => Trouble::Failed(panics::message(payload.as_ref())),
+    let _silenced = panics::SilencedPanics::begin();
+    catch_unwind(AssertUnwindSafe(run)).map_err(|payload| match payload.downcast::<TrialError>() {
+        Ok(variant_error) => *variant_error,
+        Err(payload) => TrialError::Failed(panics::message(payload.as_ref())),
     })
 }
 
@@ -191,8 +174,8 @@ impl Measurement for Nanoseconds {
         start.elapsed().as_nanos() as f64
     }
 
-    fn add(&self, one: &f64, other: &f64) -> f64 {
-        one + other
+    fn add(&self, first: &f64, second: &f64) -> f64 {
+        first + second
     }
 
     fn zero(&self) -> f64 {

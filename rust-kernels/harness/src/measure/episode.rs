@@ -96,7 +96,7 @@ pub(crate) fn end(outcome: Result<(), Error>) -> ! {
 
 /// How a process of this study is started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Start {
+pub(crate) struct EpisodeCommand {
     program: PathBuf,
     arguments: Vec<String>,
     /// Of a cell: what the program has to load and run.
@@ -116,7 +116,7 @@ struct Library {
     entry: String,
 }
 
-impl Start {
+impl EpisodeCommand {
     /// That of a process like this one.
     pub(crate) fn of_this_process(study: &str, profile: &Profile) -> Result<Self, Error> {
         let lost = |reason: String| Error::Episode { study: study.to_owned(), reason };
@@ -157,7 +157,7 @@ impl Start {
         let mut died = String::new();
         for _ in 0..ATTEMPTS {
             let copied = match &self.library {
-                Some(library) => Some(Copied(copy(&library.path, &format!("episode-of-{study}"))?)),
+                Some(library) => Some(TemporaryLibrary(copy(&library.path, &format!("episode-of-{study}"))?)),
                 None => None,
             };
             let child = self.spawn(run, until, copied.as_ref()).map_err(Error::io("start", &self.program))?;
@@ -176,14 +176,14 @@ impl Start {
         Err(lost(format!("{ATTEMPTS} processes died of it ({died}); completed rounds are kept")))
     }
 
-    fn spawn(&self, run: &Run, until: u32, library: Option<&Copied>) -> std::io::Result<Child> {
+    fn spawn(&self, run: &Run, until: u32, library: Option<&TemporaryLibrary>) -> std::io::Result<Child> {
         let padding = draw::padding();
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.env(EPISODE, until.to_string()).env(PARTIAL, run.folder()).env("ASYNC_COST_PADDING", padding);
         command.env(progress::FORM, progress::Form::here().name());
         let mut child = command.spawn()?;
-        if let (Some(library), Some(Copied(path)), Some(mut stdin)) =
+        if let (Some(library), Some(TemporaryLibrary(path)), Some(mut stdin)) =
             (&self.library, library, child.stdin.take())
         {
             writeln!(stdin, "LOAD_AND_RUN {} {}", path.display(), library.entry)?;
@@ -193,9 +193,9 @@ impl Start {
 }
 
 /// A copy of a library that goes with its process.
-struct Copied(PathBuf);
+struct TemporaryLibrary(PathBuf);
 
-impl Drop for Copied {
+impl Drop for TemporaryLibrary {
     fn drop(&mut self) {
         // One that stays is overwritten by the next.
         let _ = fs::remove_file(&self.0);
@@ -214,12 +214,12 @@ fn copy(library: &Path, name: &str) -> Result<PathBuf, Error> {
 
 /// Passes on what the child prints, until it has ended; ends it when the kernel has died.
 fn wait(mut child: Child) -> Result<std::process::ExitStatus, Error> {
-    let waiting = kernel::Waiting::begin(is_child());
+    let waiting = kernel::ParentWatch::begin(is_child());
     let ended = |child: &mut Child| child.wait().map_err(Error::io("wait for", Path::new("the episode")));
     let mut out = File::from(OwnedFd::from(child.stdout.take().expect("it is piped")));
     let (mut buffer, mut line) = ([0; 4096], Vec::new());
     loop {
-        if waiting.is_over() {
+        if waiting.parent_died() {
             // It may have ended already.
             let _ = child.kill();
             ended(&mut child)?;
@@ -278,7 +278,7 @@ fn library_of_this_cell() -> Result<Library, String> {
     if library.is_null() {
         return Err(format!("the library {} is not loaded", name.to_string_lossy()));
     }
-    // A kernel numbers its cells from 0; nobody has written more.
+    // A kernel numbers its cells from 0; no session has more.
     let entry = (0..100_000).map(|number| format!("run_user_code_{number}")).find(|entry| {
         let entry = CString::new(entry.as_str()).expect("it has no zero byte");
         // SAFETY: the library is open, the name is a string.

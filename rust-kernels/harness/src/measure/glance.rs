@@ -32,11 +32,11 @@ impl Study {
             glance = glance.isolated(limit);
         }
         let names: HashSet<&str> = variants.iter().map(|variant| &*variant.key.variant).collect();
-        let told =
+        let name =
             |key: &Key| if names.len() == variants.len() { key.variant.clone() } else { key.to_string() };
         for variant in &variants {
             let function = &variant.function;
-            glance = glance.each_of(variant.units).look(&told(&variant.key), |bencher| function(bencher));
+            glance = glance.each_of(variant.units).look(&name(&variant.key), |bencher| function(bencher));
         }
         Ok(glance.show())
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::base::declared::Settings;
 use crate::base::error::Error;
 use crate::base::profile::Profile;
-use crate::measure::episode::{self, Role, Start};
+use crate::measure::episode::{self, EpisodeCommand, Role};
 use crate::measure::outcome::Outcome;
 use crate::measure::progress::Progress;
 use crate::provenance::codegen::Codegen;
@@ -22,7 +22,7 @@ use crate::study::builder::Study;
 use crate::study::checks::Variant;
 use by_turns::base::key::Key;
 use by_turns::base::sample::Sample;
-use by_turns::trial::bencher::Trouble;
+use by_turns::trial::bencher::TrialError;
 use by_turns::trial::draw;
 use by_turns::trial::rounds;
 use by_turns::trial::sampling::Trial;
@@ -43,7 +43,7 @@ impl Study {
     /// [`Error::Episode`] when the process of one could not measure, [`Error::Setting`] and [`Error::Io`]. A variant
     /// that fails is not an error: see [`Outcome::failed`].
     pub fn measure(&self, profile: &Profile) -> Result<Outcome, Error> {
-        let outcome = self.asked().and_then(|study| study.measured(profile));
+        let outcome = self.selected().and_then(|study| study.measured(profile));
         if episode::is_child() { episode::end(outcome.map(drop)) } else { outcome }
     }
 
@@ -60,7 +60,9 @@ impl Study {
         begin(self, &settings, profile, &mut run)?;
         run.unlock();
         match role {
-            Role::Prepares => Start::of_this_process(self.name(), profile)?.save(self.name(), &run)?,
+            Role::Prepares => {
+                EpisodeCommand::of_this_process(self.name(), profile)?.save(self.name(), &run)?
+            }
             Role::Measures { until } => {
                 draw::heap();
                 let mut measurement =
@@ -69,13 +71,13 @@ impl Study {
             }
             Role::Starts => {
                 if run.info.studies[self.name()].state == State::Measuring {
-                    Start::of_this_process(self.name(), profile)?.run(self.name(), &run)?;
+                    EpisodeCommand::of_this_process(self.name(), profile)?.run(self.name(), &run)?;
                     run.read_again()?;
                 }
             }
         }
         if run.info.studies[self.name()].state == State::Complete {
-            run.appear(profile)?;
+            run.publish(profile)?;
         }
         let section = &run.info.studies[self.name()];
         Ok(Outcome {
@@ -86,7 +88,7 @@ impl Study {
             elapsed: started.elapsed(),
             failed: section.failures(),
             directory: run.relative_folder(),
-            whole: run.has_appeared(),
+            whole: run.is_published(),
         })
     }
 }
@@ -165,13 +167,13 @@ impl Measurement<'_> {
         self.section().begin_episode(first, profile, episode::layout());
         self.run.save()?;
 
-        let waiting = kernel::Waiting::begin(episode::is_child());
+        let waiting = kernel::ParentWatch::begin(episode::is_child());
         let mut progress = self.progress(keys.len());
         progress.begin(first, keys.len());
         for round in first..until {
             let (mut rows, mut metric_rows) = (Vec::new(), Vec::new());
             for (position, index) in plan.order(round).into_iter().enumerate() {
-                if waiting.is_over() {
+                if waiting.parent_died() {
                     return Err(Error::Abandoned);
                 }
                 if !plan.failed[index] {
@@ -204,25 +206,11 @@ impl Measurement<'_> {
         self.run.save()
     }
 
-    /// Opens both files, cut to the rounds that are whole in both, and returns how many these are.
+    /// Opens both files, cut to the rounds that are whole, and returns how many these are.
     fn open(&mut self, plan: &Plan<'_>) -> Result<(Timings, Metrics, u32), Error> {
-        let path = self.run.file(&time_file(self.study));
-        let (times, first) = Timings::open(&path, plan)?;
-        let metrics_path = self.run.file(&format!("{}.metrics.csv", self.study.name()));
-        let mut metrics = Metrics::open(&metrics_path, plan.study, plan.keys)?;
-        let left = |index: &usize| !plan.failed[*index];
-        let keys: Vec<Key> =
-            (0..plan.keys.len()).filter(left).map(|index| plan.keys[index].clone()).collect();
-        let noted = |key: &Key| self.variants.iter().any(|variant| variant.key == *key && variant.resources);
-        let expected = keys.iter().any(noted);
-        let whole = metrics.whole_rounds(first, &keys, expected);
-        metrics.cut(whole, &keys)?;
-        if whole == first {
-            return Ok((times, metrics, first));
-        }
-        drop(times);
-        let (times, _) = Timings::open(&path, &Plan { rounds: whole, ..plan.clone() })?;
-        Ok((times, metrics, whole))
+        let (times, first) = Timings::open(&self.run.file(&time_file(self.study)), plan)?;
+        let metrics = self.run.file(&format!("{}.metrics.csv", self.study.name()));
+        Ok((times, Metrics::open(&metrics, plan.study, plan.keys, first)?, first))
     }
 
     /// Measures one trial. A failure is written to run.json before the round, so that no round seems whole
@@ -236,15 +224,15 @@ impl Measurement<'_> {
             undisturbed::is_undisturbed();
         }
         let trial = Trial { warm_up, time, samples: *samples, resources: *resources, undisturbed };
-        let outcome = self.study.shielded(|| trial.run(&**function));
+        let outcome = self.study.run_isolated(|| trial.run(&**function));
         let accepted = outcome.and_then(|samples| match metrics.accept(key, &samples) {
             Ok(()) => Ok(samples),
-            Err(change) => Err(Trouble::Failed(change)),
+            Err(change) => Err(TrialError::Failed(change)),
         });
         match accepted {
             Ok(samples) => Ok(Some(samples)),
-            Err(Trouble::Misused(reason)) => Err(self.study.misused(key, &reason)),
-            Err(Trouble::Failed(message)) => {
+            Err(TrialError::Misused(reason)) => Err(self.study.misuse_error(key, &reason)),
+            Err(TrialError::Failed(message)) => {
                 let message = repository::public_text(&message, self.run.root());
                 self.section().fail(key, message);
                 self.run.save()?;

@@ -1,11 +1,10 @@
 //! A study as a program: `cargo bench -p <study> --bench measure`.
 
-use std::io::{self, Write};
-
 use crate::base::declared::Comparison;
 use crate::base::error::Error;
 use crate::base::profile::Profile;
 use crate::study::builder::Study;
+use by_turns::base::csv;
 
 /// Columns of what `--comparisons` prints.
 const COLUMNS: [&str; 11] = [
@@ -30,23 +29,22 @@ const COLUMNS: [&str; 11] = [
 /// Those of [`Study::measure`].
 pub fn main(study: Study) -> Result<(), Error> {
     if std::env::args().any(|argument| argument == "--comparisons") {
-        return print(&study, io::stdout().lock());
+        print!("{}", table(&study)?);
+        return Ok(());
     }
     let outcome = study.measure(&Profile::from_env()?)?;
     println!("{outcome}");
     Ok(())
 }
 
-fn print(study: &Study, to: impl Write) -> Result<(), Error> {
+fn table(study: &Study) -> Result<String, Error> {
     let (comparisons, limits) = (study.comparisons()?, study.groups()?);
-    let mut table = csv::Writer::from_writer(to);
-    let mut written = table.write_record(COLUMNS);
+    let mut table = csv::line(COLUMNS) + "\n";
     for comparison in comparisons.iter().filter(|comparison| !comparison.is_control()) {
         let limit = limits[&comparison.group].to_string();
-        written = written.and_then(|()| table.write_record(record(study.name(), comparison, &limit)));
+        table += &(csv::line(record(study.name(), comparison, &limit)) + "\n");
     }
-    let written = written.map_err(io::Error::from).and_then(|()| table.flush());
-    written.map_err(|source| Error::Io { action: "print the comparisons".to_owned(), source })
+    Ok(table)
 }
 
 fn record<'a>(study: &'a str, comparison: &'a Comparison, limit: &'a str) -> [&'a str; 11] {
@@ -83,14 +81,11 @@ mod tests {
             })
             .also_compare(key("c, with a comma"), key("b"), "a box, and more")
             .control("n=1");
-        let mut text = vec![];
-        print(&study, &mut text).expect("a vector takes everything");
-        let text = String::from_utf8(text).expect("it is UTF-8");
         let expected = "\
             study,bench,variant,parameter,baseline_bench,baseline_variant,baseline_parameter,group,limit,change,unit\n\
             s,b,b,n=1,b,a,n=1,,0.01,`b` instead of `a`,call\n\
             s,b,\"c, with a comma\",n=1,b,a,n=1,,0.01,\"`c, with a comma` instead of `a`\",call\n\
             s,b,\"c, with a comma\",n=1,b,b,n=1,,0.01,\"a box, and more\",call\n";
-        assert_eq!(text, expected);
+        assert_eq!(table(&study).expect("a sound study"), expected);
     }
 }

@@ -165,7 +165,7 @@ impl Progress {
     fn print(&mut self, round: u32) {
         let state = self.state(round);
         let mut out = std::io::stdout().lock();
-        // Progress that nobody can read any more must not end a measurement.
+        // A closed output must not end a measurement.
         let _ = match self.form {
             Form::Lines => writeln!(out, "{}", self.line(&state)),
             Form::Terminal => write!(out, "\r{}\x1b[K", self.line(&state)),

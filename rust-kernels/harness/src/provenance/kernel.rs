@@ -15,19 +15,19 @@ pub(crate) fn is_here() -> bool {
 ///
 /// A kernel that is killed leaves the process with the cells behind, and that one would measure on, unseen, into a run
 /// which the next command resumes.
-pub(crate) struct Waiting {
+pub(crate) struct ParentWatch {
     /// Its process id.
     parent: Option<u32>,
 }
 
-impl Waiting {
+impl ParentWatch {
     /// Notes the parent of this process, in a notebook or where it is the `child` of a measurement.
     pub(crate) fn begin(child: bool) -> Self {
         Self { parent: (child || is_here()).then(std::os::unix::process::parent_id) }
     }
 
     /// True once that has died: an orphan gets another parent.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn parent_died(&self) -> bool {
         self.parent.is_some_and(|parent| parent != std::os::unix::process::parent_id())
     }
 }
@@ -68,10 +68,10 @@ mod tests {
     #[test]
     fn only_a_kernel_that_died_ends_the_wait() {
         let parent = std::os::unix::process::parent_id();
-        let waiting = |parent| Waiting { parent }.is_over();
+        let waiting = |parent| ParentWatch { parent }.parent_died();
         assert!(waiting(Some(parent + 1)), "another parent: the kernel is dead");
         assert!(!waiting(Some(parent)));
-        assert!(!waiting(None), "outside of a notebook nobody waits");
+        assert!(!waiting(None), "outside of a notebook no process waits");
     }
 
     #[test]

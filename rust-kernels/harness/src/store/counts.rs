@@ -4,23 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
-use crate::base::declared::Count;
 use crate::base::error::Error;
 use crate::base::file;
-
-/// One row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Row {
-    study: String,
-    bench: String,
-    variant: String,
-    parameter: String,
-    counter: String,
-    /// Per iteration.
-    value: u64,
-}
+use by_turns::bench::counts::{self, Count};
 
 /// Writes counts into the file: rows of the same key and counter are replaced, others are kept.
 pub(crate) fn upsert(path: &Path, study: &str, counts: &[Count]) -> Result<(), Error> {
@@ -28,43 +14,22 @@ pub(crate) fn upsert(path: &Path, study: &str, counts: &[Count]) -> Result<(), E
         return Ok(());
     }
     let mut rows = read(path)?;
-    for count in counts {
-        let new = row(study, count);
-        match rows.iter_mut().find(|row| new == Row { value: new.value, ..(*row).clone() }) {
-            Some(old) => *old = new,
-            None => rows.push(new),
+    for new in counts {
+        match rows.iter_mut().find(|row| row.key == new.key && row.counter == new.counter) {
+            Some(old) => *old = new.clone(),
+            None => rows.push(new.clone()),
         }
     }
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    for row in &rows {
-        writer.serialize(row).map_err(|error| unreadable(path, &error.to_string()))?;
-    }
-    let content = writer.into_inner().map_err(|error| unreadable(path, &error.to_string()))?;
-    file::replace(path, &content)
+    file::replace(path, counts::table(study, &rows).as_bytes())
 }
 
-fn read(path: &Path) -> Result<Vec<Row>, Error> {
+fn read(path: &Path) -> Result<Vec<Count>, Error> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let content = fs::read(path).map_err(Error::io("read", path))?;
-    let rows: Result<Vec<Row>, _> = csv::Reader::from_reader(content.as_slice()).into_deserialize().collect();
-    rows.map_err(|error| unreadable(path, &error.to_string()))
-}
-
-fn row(study: &str, count: &Count) -> Row {
-    Row {
-        study: study.to_owned(),
-        bench: count.key.bench.clone(),
-        variant: count.key.variant.clone(),
-        parameter: count.key.parameter.clone(),
-        counter: count.counter.clone(),
-        value: count.value,
-    }
-}
-
-fn unreadable(path: &Path, problem: &str) -> Error {
-    Error::Resume { file: file::name(path), reason: format!("{problem}; remove it and count again") }
+    let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+    let reason = || "it is not a table of counts; remove it and count again".to_owned();
+    counts::read(&text).ok_or_else(|| Error::Resume { file: file::name(path), reason: reason() })
 }
 
 #[cfg(test)]

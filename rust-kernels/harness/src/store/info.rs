@@ -25,9 +25,6 @@ const SCHEMA_VERSION: u32 = 4;
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunInfo {
     schema_version: u32,
-    /// The moment in `run_id`; only the process that began a run names it.
-    #[serde(skip, default = "Utc::now")]
-    pub(crate) began: Utc,
     /// `<machine>/<utc-time>`: the folder that the run gets when it is whole.
     pub(crate) run_id: String,
     origin: String,
@@ -40,12 +37,12 @@ pub(crate) struct RunInfo {
     codegen: Codegen,
     crates: BTreeMap<String, Versions>,
     git: Option<Git>,
-    /// Hashes of what the run was made for and from, as whoever started it tells: the claims and the findings that it
-    /// will judge, and all that is measured with it.
+    /// Hashes of what the run was made for and from, as the workflow that started it says: the claims and the findings
+    /// that it will judge, and all that is measured with it.
     claims: Option<String>,
     findings: Option<String>,
     program: Option<String>,
-    /// The first run of its series, as whoever started it tells.
+    /// The first run of its series, as the workflow that started it says.
     series: Option<String>,
     /// Set by the outer program that waits, before the first episode.
     waited_s: Option<f64>,
@@ -157,7 +154,6 @@ impl RunInfo {
         let (now, machine) = (Utc::now(), Machine::this());
         Self {
             schema_version: SCHEMA_VERSION,
-            began: now,
             run_id: format!("{}/{}", machine.name, now.folder()),
             origin: if kernel::is_here() { "notebook" } else { "native" }.to_owned(),
             profile: profile.name.clone(),
@@ -223,12 +219,6 @@ impl RunInfo {
     /// Notes what another process, that goes on with this run, has found of the machine.
     pub(crate) fn note(&mut self, other: &Self) {
         self.machine.note(&other.machine);
-    }
-
-    /// Names the run after the next second, when another one has its name already.
-    pub(crate) fn take_next_name(&mut self) {
-        self.began = self.began.next_second();
-        self.run_id = format!("{}/{}", self.machine.name, self.began.folder());
     }
 
     /// Notes the end of the run when all its studies are complete.

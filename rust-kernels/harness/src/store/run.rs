@@ -60,8 +60,7 @@ impl Run {
 
     /// Reads run.json again, which other processes have written meanwhile.
     pub(crate) fn read_again(&mut self) -> Result<(), Error> {
-        if let Some(mut info) = RunInfo::read(&self.file("run.json"))? {
-            info.began = self.info.began;
+        if let Some(info) = RunInfo::read(&self.file("run.json"))? {
             self.info = info;
         }
         Ok(())
@@ -83,28 +82,21 @@ impl Run {
     }
 
     /// Whether it is whole and in its final place.
-    pub(crate) fn has_appeared(&self) -> bool {
+    pub(crate) fn is_published(&self) -> bool {
         !self.given && self.folder.ends_with(&self.info.run_id)
     }
 
     /// Lets a run of our own appear under its name, by one rename. A given folder stays where it is.
-    pub(crate) fn appear(&mut self, profile: &Profile) -> Result<(), Error> {
+    pub(crate) fn publish(&mut self, profile: &Profile) -> Result<(), Error> {
         if self.given {
             return Ok(());
         }
         // A test's run stays among the hidden ones: it is no evidence.
         let runs = if profile.is_test() { "data/runs/.partial/test" } else { "data/runs" };
-        let mut target = self.root.join(runs).join(&self.info.run_id);
-        while target.exists() {
-            // Another run began in the same second: this one takes the next free name.
-            self.info.take_next_name();
-            self.save()?;
-            target = self.root.join(runs).join(&self.info.run_id);
-        }
+        let target = self.root.join(runs).join(&self.info.run_id);
         let machine = target.parent().unwrap_or(&self.root);
         fs::create_dir_all(machine).map_err(Error::io("create", machine))?;
-        // Should another process take the name just now: renaming replaces an empty folder at most, never a
-        // run.
+        // Renaming replaces an empty folder at most, never a run that began in the same second.
         fs::rename(&self.folder, &target).map_err(Error::io("rename to", &target))?;
         self.folder = target;
         Ok(())

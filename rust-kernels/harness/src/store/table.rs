@@ -1,17 +1,17 @@
 //! What the tables of samples have in common: CSV that grows by whole rounds, each row with the sample's place first.
 
-use std::io;
 use std::path::Path;
-
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use crate::base::error::Error;
 use crate::base::file;
+use by_turns::base::csv;
 use by_turns::base::key::Key;
 
+/// A row: where the sample belongs, and the two columns after that.
+pub(crate) type Row = (Place, [String; 2]);
+
 /// The first columns of a row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     study: String,
     bench: String,
@@ -48,33 +48,37 @@ impl Place {
 }
 
 /// Rows as they are written, without a header.
-pub(crate) fn bytes(rows: &[impl Serialize]) -> io::Result<Vec<u8>> {
-    let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-    for row in rows {
-        writer.serialize(row)?;
-    }
-    writer.into_inner().map_err(|error| error.into_error())
+pub(crate) fn bytes(rows: &[Row]) -> Vec<u8> {
+    let line = |(place, columns): &Row| {
+        let Place { study, bench, variant, parameter, round, position, sample } = place;
+        let numbers = [round.to_string(), position.to_string(), sample.to_string()];
+        let names = [study, bench, variant, parameter];
+        csv::line(names.into_iter().chain(&numbers).chain(columns)) + "\n"
+    };
+    rows.iter().map(line).collect::<String>().into_bytes()
 }
 
 /// The rows before the first one that is torn, each with the offset of its end. A header that was cut short by a kill
 /// is no error; anything else is not ours to overwrite.
-pub(crate) fn rows<T: DeserializeOwned>(
-    content: &[u8],
-    header: &str,
-    path: &Path,
-) -> Result<Vec<(T, usize)>, Error> {
+pub(crate) fn rows(content: &[u8], header: &str, path: &Path) -> Result<Vec<(Row, usize)>, Error> {
     let Some(rest) = content.strip_prefix(header.as_bytes()) else {
         return if header.as_bytes().starts_with(content) { Ok(Vec::new()) } else { Err(foreign(path, 1)) };
     };
-    let whole_lines = &rest[..rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)];
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(whole_lines);
-    let mut record = csv::StringRecord::new();
-    let mut rows = Vec::new();
-    while let Ok(true) = reader.read_record(&mut record) {
-        let Ok(row) = record.deserialize(None) else { break };
-        rows.push((row, header.len() + reader.position().byte() as usize));
+    let (mut rows, mut end) = (Vec::new(), header.len());
+    for line in rest.split_inclusive(|byte| *byte == b'\n') {
+        let Some(row) = row(line) else { break };
+        end += line.len();
+        rows.push((row, end));
     }
     Ok(rows)
+}
+
+fn row(line: &[u8]) -> Option<Row> {
+    let cells = csv::cells(str::from_utf8(line).ok()?.strip_suffix('\n')?)?;
+    let [study, bench, variant, parameter, round, position, sample, first, second] =
+        <[String; 9]>::try_from(cells).ok()?;
+    let (round, position, sample) = (round.parse().ok()?, position.parse().ok()?, sample.parse().ok()?);
+    Some((Place { study, bench, variant, parameter, round, position, sample }, [first, second]))
 }
 
 /// The error for a line, counted from 1, that another study has written.

@@ -5,11 +5,9 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use crate::base::error::Error;
 use crate::base::file;
-use crate::store::table::{self, Place};
+use crate::store::table::{self, Place, Row};
 use by_turns::base::key::Key;
 use by_turns::base::sample::Sample;
 use by_turns::trial::rounds;
@@ -17,19 +15,7 @@ use by_turns::trial::rounds;
 /// First line of the file.
 const HEADER: &str = "study,bench,variant,parameter,round,position,sample,iterations,elapsed_ns\n";
 
-/// One row: one sample.
-pub(crate) type Row = (Place, Time);
-
-/// The last columns of a row.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Time {
-    iterations: u64,
-    /// Of all iterations together.
-    elapsed_ns: u64,
-}
-
 /// What a time.csv must hold, given where its rows come from.
-#[derive(Clone)]
 pub(crate) struct Plan<'a> {
     pub(crate) study: &'a str,
     pub(crate) keys: &'a [Key],
@@ -73,8 +59,7 @@ impl Timings {
 
     /// Appends the rows of one round and waits until they are on the disk.
     pub(crate) fn append_round(&mut self, rows: &[Row]) -> Result<(), Error> {
-        let bytes = table::bytes(rows).map_err(Error::io("write", &self.path))?;
-        self.append(&bytes)
+        self.append(&table::bytes(rows))
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
@@ -165,12 +150,8 @@ enum Round {
 
 /// The rows of one trial.
 pub(crate) fn rows(trial: &Place, samples: &[Sample]) -> Vec<Row> {
-    let time = |taken: &Sample| Time { iterations: taken.iterations, elapsed_ns: nanoseconds(taken.elapsed) };
+    let time = |taken: &Sample| [taken.iterations.to_string(), taken.elapsed.as_nanos().to_string()];
     samples.iter().enumerate().map(|(sample, taken)| (trial.of_sample(sample), time(taken))).collect()
-}
-
-fn nanoseconds(elapsed: Duration) -> u64 {
-    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// How often another process's end is waited for, 20 ms each time: one whose parent was killed ends after its trial. Not

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::base::declared::Count;
 use by_turns::base::key::Key;
 use by_turns::base::limit;
 use by_turns::base::proof::UnequalWork;
+use by_turns::bench::counts::Count;
 use by_turns::trial::bencher::{Bencher, Function};
 use by_turns::trial::sampling::SAMPLES;
 
@@ -17,7 +17,7 @@ pub(super) struct Declared {
     pub(super) baseline: Key,
     pub(super) change: String,
     /// Whether the comparison of the default rule is made as well.
-    pub(super) beside_default: bool,
+    pub(super) keeps_default: bool,
 }
 
 /// A variant as it was added.
@@ -167,8 +167,8 @@ impl Study {
         self.declare(key, baseline, change.into(), true)
     }
 
-    fn declare(mut self, key: Key, baseline: Key, change: String, beside_default: bool) -> Self {
-        self.compared.push(Declared { key, baseline, change, beside_default });
+    fn declare(mut self, key: Key, baseline: Key, change: String, keeps_default: bool) -> Self {
+        self.compared.push(Declared { key, baseline, change, keeps_default });
         self
     }
 

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-use crate::base::declared::{Comparison, Count, Settings};
+use crate::base::declared::{Comparison, Settings};
 use crate::base::error::Error;
 use crate::base::profile::MOST_SAMPLES;
 use crate::study::builder::{Bench, Control, Declared, Group, Study};
 use by_turns::base::key::{Key, is_counter, is_study, is_unit, validate_change, validate_word};
+use by_turns::bench::counts::Count;
 use by_turns::trial::bencher::Function;
 use by_turns::trial::sampling::SAMPLES;
 
@@ -140,7 +141,7 @@ impl Study {
         for bench in &self.benches {
             let declared: Vec<&Declared> =
                 self.compared.iter().filter(|declared| declared.key == bench.key).collect();
-            if declared.iter().all(|declared| declared.beside_default)
+            if declared.iter().all(|declared| declared.keeps_default)
                 && let Some(baseline) = self.default_baseline(&bench.key)?
             {
                 let change = format!("`{}` instead of `{}`", bench.key.variant, baseline.variant);
@@ -309,7 +310,16 @@ mod tests {
         bencher.iter(&mut || ());
     }
 
-    fn refusal(study: Study) -> String {
+    fn key(variant: &str) -> Key {
+        Key::new("b", variant, "")
+    }
+
+    /// A study of the variants `a` and `b`.
+    fn two() -> Study {
+        Study::new("s").bench(key("a"), nothing).bench(key("b"), nothing)
+    }
+
+    fn refusal(study: &Study) -> String {
         study.variants().err().expect("the study must be refused").to_string()
     }
 
@@ -319,39 +329,45 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_study_is_refused() {
-        assert!(refusal(Study::new("empty")).contains("no variants"));
-    }
-
-    #[test]
-    fn a_key_given_twice_is_refused() {
-        let key = Key::new("b", "manual", "p=1");
-        assert!(refusal(Study::new("s").bench(key.clone(), nothing).bench(key, nothing)).contains("twice"));
-    }
-
-    #[test]
-    fn a_control_without_its_baseline_is_refused() {
-        let study = || Study::new("s").bench(Key::new("b", "manual", "p=1"), nothing);
-        assert!(refusal(study().control("p=1")).contains("baseline(variant)"));
-        assert!(refusal(study().baseline("manual").control("p=2")).contains("p=2"));
-        assert!(refusal(study().baseline("other")).contains("other"));
-    }
-
-    #[test]
-    fn hostile_names_are_refused() {
-        for name in ["", "../s", "a b", "a\nb", "A", "-", "a--b"] {
-            assert!(Study::new(name).bench(Key::new("b", "v", "p"), nothing).variants().is_err(), "{name:?}");
+    fn mistakes_are_refused_with_what_is_wrong() {
+        let compare = |study: Study, variant, other| study.compare(key(variant), key(other), "x");
+        let unit = |unit| two().unit(unit).bench(key("c"), nothing).compare(key("c"), key("a"), "x");
+        let mistakes = [
+            (Study::new("s"), "no variants"),
+            (two().bench(key("a"), nothing), "twice"),
+            (two().control(""), "baseline(variant)"),
+            (two().baseline("a").control("p=2"), "p=2"),
+            (two().baseline("other"), "other"),
+            (two().count(key("c"), "polls", 1), "b/c"),
+            (two().count(key("a"), "a\nb", 1), "counter"),
+            (two().bench(Key::new("b\n", "v", ""), nothing), "bench"),
+            (compare(two(), "x", "a"), "b/x"),
+            (compare(two(), "a", "x"), "b/x"),
+            (compare(two(), "a", "a"), "itself"),
+            (compare(compare(two(), "a", "b"), "a", "b"), "twice"),
+            (two().baseline("a").also_compare(key("b"), key("a"), "again"), "twice"),
+            (two().baseline("a").also_compare(key("a"), key("b"), "again"), "twice"),
+            (two().control_of(key("x")), "b/x"),
+            (two().group("", 0.02).bench(key("c"), nothing), "two limits"),
+            (two().group("a\nb", 0.02).bench(key("c"), nothing), "group"),
+            (unit("call"), "one unit"),
+        ];
+        for (study, wrong) in mistakes {
+            assert!(refusal(&study).contains(wrong), "{}", refusal(&study));
         }
-        assert!(Study::new("s").bench(Key::new("b\n", "v", "p"), nothing).variants().is_err());
-    }
-
-    #[test]
-    fn counts_belong_to_a_variant() {
-        let key = Key::new("b", "manual", "p=1");
-        let study = || Study::new("s").bench(key.clone(), nothing);
-        assert!(study().count(key.clone(), "polls", 1).variants().is_ok());
-        assert!(refusal(study().count(Key::new("b", "nonbox", "p=1"), "polls", 1)).contains("nonbox"));
-        assert!(refusal(study().count(key.clone(), "a\nb", 1)).contains("counter"));
+        for name in ["", "../s", "a b", "a\nb", "A", "-", "a--b"] {
+            assert!(refusal(&Study { name: name.to_owned(), ..two() }).contains("name"), "{name:?}");
+        }
+        for limit in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
+            assert!(refusal(&two().group("g", limit).bench(key("c"), nothing)).contains("limit"), "{limit}");
+        }
+        for name in ["", "Call", "a  b", "a_b", " a", "µs"] {
+            assert!(refusal(&unit(name)).contains("unit"), "{name:?}");
+        }
+        for samples in [0, 101] {
+            assert!(refusal(&two().samples(samples).bench(key("c"), nothing)).contains("samples"));
+        }
+        assert!(two().settings().is_err(), "nothing is compared");
     }
 
     #[test]
@@ -375,7 +391,6 @@ mod tests {
 
     #[test]
     fn comparisons_controls_and_groups_are_what_was_asked_for() {
-        let key = |variant| Key::new("b", variant, "");
         let study = Study::new("s")
             .compare(key("c"), key("b"), "c for b")
             .bench(key("a"), nothing)
@@ -398,22 +413,17 @@ mod tests {
 
     #[test]
     fn a_key_may_be_compared_with_several_and_the_default_is_made_unless_replaced() {
-        let key = |variant| Key::new("b", variant, "");
-        let all = || {
-            ["a", "b", "c", "d"]
-                .into_iter()
-                .fold(Study::new("s").baseline("a"), |s, v| s.bench(key(v), nothing))
-        };
-        let study = all()
+        let study = two()
+            .baseline("a")
+            .bench(key("c"), nothing)
+            .bench(key("d"), nothing)
             .also_compare(key("c"), key("b"), "a box less")
             .compare(key("d"), key("b"), "a wake less")
             .compare(key("d"), key("c"), "both: *box* and `wake`")
             .control("");
-        let told = study.comparisons().expect("a sound study");
-        let told: Vec<String> = told
-            .iter()
-            .map(|c| format!("{} : {}: {}", c.key.variant, c.baseline.variant, c.change))
-            .collect();
+        let comparisons = study.comparisons().expect("a sound study");
+        let line = |c: &Comparison| format!("{} : {}: {}", c.key.variant, c.baseline.variant, c.change);
+        let lines: Vec<String> = comparisons.iter().map(line).collect();
         let expected = [
             "b : a: `b` instead of `a`",
             "c : a: `c` instead of `a`",
@@ -422,71 +432,34 @@ mod tests {
             "d : c: both: *box* and `wake`",
             "a (A/A) : a: the same, measured twice",
         ];
-        assert_eq!(told, expected);
-        for (one, other) in [("c", "a"), ("a", "c")] {
-            let twice = all().also_compare(key(one), key(other), "again");
-            assert!(refusal(twice).contains("compared twice"), "{one} and {other}, beside the default");
-        }
+        assert_eq!(lines, expected);
     }
 
     #[test]
-    fn a_unit_holds_for_the_variants_that_follow_and_for_both_sides() {
-        let key = |variant| Key::new("b", variant, "");
-        let study = |unit: &str| {
-            let study = Study::new("s").bench(key("a"), nothing).bench(key("b"), nothing).unit(unit);
-            study.bench(key("c"), nothing).bench(key("d"), nothing).compare(key("b"), key("a"), "x")
-        };
-        let sound = study("blocking call").compare(key("d"), key("c"), "x").control_of(key("c"));
-        let units: Vec<String> = sound.comparisons().expect("sound").into_iter().map(|c| c.unit).collect();
+    fn a_unit_holds_for_the_variants_that_follow() {
+        let study = two().unit("blocking call").bench(key("c"), nothing).bench(key("d"), nothing);
+        let study =
+            study.compare(key("b"), key("a"), "x").compare(key("d"), key("c"), "x").control_of(key("c"));
+        let units: Vec<String> = study.comparisons().expect("sound").into_iter().map(|c| c.unit).collect();
         assert_eq!(units, ["iteration", "blocking call", "blocking call"]);
-        assert!(refusal(study("call").compare(key("d"), key("a"), "x")).contains("one unit"));
-        for unit in ["", "Call", "a  b", "a_b", " a", "µs"] {
-            assert!(refusal(study(unit)).contains("unit"), "{unit:?}");
-        }
     }
 
     #[test]
     fn a_change_is_one_printable_line_without_markup_of_pages() {
-        let key = |variant| Key::new("b", variant, "");
-        let study = |change: &str| {
-            let study = Study::new("s").bench(key("a"), nothing).bench(key("b"), nothing);
-            study.compare(key("b"), key("a"), change)
-        };
+        let study = |change: &str| two().compare(key("b"), key("a"), change);
         for change in ["`Arc` handles instead of `Rc`", "2 × 3 µs → *less*", &"µ".repeat(200)] {
             study(change).variants().unwrap_or_else(|error| panic!("{error}"));
         }
         for change in
             ["", " ", "a\nb", "a\u{1b}[31m", "a\u{202e}b", "a <b>", "a > b", "a &amp; b", &"x".repeat(201)]
         {
-            assert!(refusal(study(change)).contains("b/b"), "{change:?}");
+            assert!(refusal(&study(change)).contains("b/b"), "{change:?}");
         }
-    }
-
-    #[test]
-    fn comparisons_and_groups_that_make_no_sense_are_refused() {
-        let key = |variant| Key::new("b", variant, "");
-        let study = || Study::new("s").bench(key("a"), nothing).bench(key("b"), nothing);
-        let compare = |study: Study, one, other| study.compare(key(one), key(other), "x");
-        assert!(refusal(compare(study(), "x", "a")).contains("b/x"));
-        assert!(refusal(compare(study(), "a", "x")).contains("b/x"));
-        assert!(refusal(compare(study(), "a", "a")).contains("itself"));
-        assert!(refusal(compare(compare(study(), "a", "b"), "a", "b")).contains("twice"));
-        assert!(refusal(study().control_of(key("x"))).contains("b/x"));
-        for limit in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
-            assert!(refusal(study().group("g", limit).bench(key("c"), nothing)).contains("limit"), "{limit}");
-        }
-        assert!(refusal(study().group("", 0.02).bench(key("c"), nothing)).contains("two limits"));
-        assert!(refusal(study().group("a\nb", 0.02).bench(key("c"), nothing)).contains("group"));
-        assert!(study().settings().is_err(), "nothing is compared");
     }
 
     #[test]
     fn rounds_and_samples_are_those_of_the_study() {
-        let key = Key::new("b", "a", "");
-        let study = |samples| Study::new("s").samples(samples).bench(key.clone(), nothing);
-        for samples in [0, 101] {
-            assert!(refusal(study(samples)).contains("samples"));
-        }
+        let study = |samples| Study::new("s").samples(samples).bench(key("a"), nothing);
         for samples in [1, 100] {
             assert_eq!(study(samples).variants().expect("sound")[0].samples, samples as usize);
         }

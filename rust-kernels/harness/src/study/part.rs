@@ -37,12 +37,12 @@ impl Study {
             return Err(self.wrong(format!("there is no variant {unknown:?}; there is {}", there.join("; "))));
         }
         let named = |key: &Key| names.contains(&&*key.variant);
-        let asked: Vec<&Comparison> =
+        let selected: Vec<&Comparison> =
             comparisons.iter().filter(|comparison| named(&comparison.key)).collect();
-        let mut kept: HashSet<Key> =
+        let mut keys: HashSet<Key> =
             self.benches.iter().map(|bench| bench.key.clone()).filter(|key| named(key)).collect();
-        kept.extend(asked.iter().map(|comparison| comparison.baseline.clone()));
-        let held = self.benches.iter().filter(|bench| kept.contains(&bench.key));
+        keys.extend(selected.iter().map(|comparison| comparison.baseline.clone()));
+        let held = self.benches.iter().filter(|bench| keys.contains(&bench.key));
         let groups: BTreeSet<&str> = held.map(|bench| &*bench.group.name).collect();
         let controlled: Vec<&Bench> =
             self.controls.iter().map(|control| self.controlled(control)).collect::<Result<_, _>>()?;
@@ -50,21 +50,21 @@ impl Study {
         for group in groups {
             let of_group =
                 || controlled.iter().filter(|bench| bench.group.name == group).map(|bench| &bench.key);
-            let near: Vec<&Key> = of_group().filter(|key| kept.contains(key)).collect();
+            let near: Vec<&Key> = of_group().filter(|key| keys.contains(key)).collect();
             let chosen = if near.is_empty() { of_group().take(1).collect() } else { near };
-            kept.extend(chosen.iter().copied().cloned());
+            keys.extend(chosen.iter().copied().cloned());
             controls.extend(chosen.into_iter().cloned().map(Control::OfKey));
         }
         let mut part = Self { controls, ..self.clone() };
-        part.benches.retain(|bench| kept.contains(&bench.key));
-        part.counts.retain(|count| kept.contains(&count.key));
-        part.compared.retain(|pair| kept.contains(&pair.key) && kept.contains(&pair.baseline));
-        part.baseline = part.baseline.filter(|name| kept.iter().any(|key| key.variant == *name));
+        part.benches.retain(|bench| keys.contains(&bench.key));
+        part.counts.retain(|count| keys.contains(&count.key));
+        part.compared.retain(|pair| keys.contains(&pair.key) && keys.contains(&pair.baseline));
+        part.baseline = part.baseline.filter(|name| keys.iter().any(|key| key.variant == *name));
         Ok(part)
     }
 
     /// The part that the environment asks for; all of it, where it asks for none.
-    pub(crate) fn asked(&self) -> Result<Self, Error> {
+    pub(crate) fn selected(&self) -> Result<Self, Error> {
         match std::env::var(VARIANTS) {
             Ok(names) => self.only(&names.split(';').map(str::trim).collect::<Vec<_>>()),
             Err(_) => Ok(self.clone()),
@@ -105,20 +105,20 @@ mod tests {
             .control_of(key("alone", "p=3"))
     }
 
-    fn told(study: &Study) -> Vec<String> {
+    fn pairs(study: &Study) -> Vec<String> {
         let comparisons = study.comparisons().expect("a sound study");
-        comparisons.iter().map(|one| format!("{} : {}", one.key, one.baseline)).collect()
+        comparisons.iter().map(|comparison| format!("{} : {}", comparison.key, comparison.baseline)).collect()
     }
 
     #[test]
     fn a_part_is_compared_as_the_whole_is() {
-        let whole = told(&study());
+        let whole = pairs(&study());
         for names in [vec!["boxed"], vec!["boxed twice"], vec!["other", "boxed"], vec!["loop"]] {
             let part = study().only(&names).expect("names of variants");
-            let part = told(&part);
+            let part = pairs(&part);
             assert!(!part.is_empty() && part.iter().all(|pair| whole.contains(pair)), "{names:?}: {part:?}");
-            let asked = |pair: &&String| names.iter().any(|name| pair.starts_with(&format!("b/{name}@")));
-            assert!(whole.iter().filter(asked).all(|pair| part.contains(pair)), "{names:?}: {part:?}");
+            let selected = |pair: &&String| names.iter().any(|name| pair.starts_with(&format!("b/{name}@")));
+            assert!(whole.iter().filter(selected).all(|pair| part.contains(pair)), "{names:?}: {part:?}");
         }
     }
 

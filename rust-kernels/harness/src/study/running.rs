@@ -7,7 +7,7 @@ use crate::base::error::Error;
 use crate::base::profile::Profile;
 use crate::study::builder::Study;
 use by_turns::base::key::Key;
-use by_turns::trial::bencher::{self, Trouble};
+use by_turns::trial::bencher::{self, TrialError};
 use by_turns::trial::isolation::{self, OF_A_PROCESS};
 
 impl Study {
@@ -20,16 +20,18 @@ impl Study {
         let variants = self.variants()?;
         let variant = variants.iter().find(|variant| variant.key == *key);
         let variant = variant.ok_or_else(|| self.wrong(format!("there is no variant {key}")))?;
-        self.shielded(|| bencher::call(&*variant.function, &mut |mut workload| workload.single(|run| run())))
-            .map_err(|trouble| self.trouble(key, trouble))
+        self.run_isolated(|| {
+            bencher::call(&*variant.function, &mut |mut workload| workload.single(|run| run()))
+        })
+        .map_err(|variant_error| self.variant_error(key, variant_error))
     }
 
     /// Does work that calls a variant: in a process of its own when the study is isolated.
-    pub(crate) fn shielded<T: Serialize + DeserializeOwned>(
+    pub(crate) fn run_isolated<T: Serialize + DeserializeOwned>(
         &self,
-        work: impl FnOnce() -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        isolation::shielded(self.isolated, work)
+        work: impl FnOnce() -> Result<T, TrialError>,
+    ) -> Result<T, TrialError> {
+        isolation::run_isolated(self.isolated, work)
     }
 
     /// Whether each trial has a process of its own.
@@ -38,10 +40,10 @@ impl Study {
     }
 
     /// The error for a variant that failed where that is not tolerated.
-    pub(crate) fn trouble(&self, key: &Key, trouble: Trouble) -> Error {
-        match trouble {
-            Trouble::Failed(message) => Error::Variant { key: key.clone(), message },
-            Trouble::Misused(reason) => self.misused(key, &reason),
+    pub(crate) fn variant_error(&self, key: &Key, variant_error: TrialError) -> Error {
+        match variant_error {
+            TrialError::Failed(message) => Error::Variant { key: key.clone(), message },
+            TrialError::Misused(reason) => self.misuse_error(key, &reason),
         }
     }
 
@@ -68,7 +70,7 @@ impl Study {
     }
 
     /// The error for a study function that does not keep to the rules of [`Bencher`].
-    pub(crate) fn misused(&self, key: &Key, reason: &str) -> Error {
+    pub(crate) fn misuse_error(&self, key: &Key, reason: &str) -> Error {
         self.wrong(format!("{key} cannot be measured: {reason}; see harness::Bencher"))
     }
 }
@@ -100,39 +102,5 @@ mod tests {
             let message = study.run_once(key).unwrap_err().to_string();
             assert!(message.contains("b/lost: did not end within 100ms"), "{message}");
         }
-    }
-
-    #[test]
-    fn a_single_run_of_an_isolated_variant_ends_with_its_process() {
-        let key = |variant| Key::new("b", variant, "");
-        let study = |limit| {
-            Study::new("s")
-                .isolated(limit)
-                .bench(key("abort"), |_: &mut Bencher| std::process::abort())
-                .bench(key("hang"), |bencher: &mut Bencher| bencher.iter(&mut || std::thread::park()))
-                .bench(key("good"), nothing)
-        };
-        let run = |variant, limit| study(limit).run_once(&key(variant));
-        let (soon, never) = (Duration::from_millis(100), Duration::from_secs(60));
-        let abort = run("abort", never).unwrap_err().to_string();
-        assert!(abort.contains("b/abort failed: was ended by signal 6"), "{abort}");
-        let hang = run("hang", soon).unwrap_err().to_string();
-        assert!(hang.contains("b/hang failed: did not end within 100ms"), "{hang}");
-        run("good", never).expect("it works");
-    }
-
-    #[test]
-    fn misuse_names_the_variant() {
-        let study = Study::new("s").bench(Key::new("b", "lazy", "p=1"), |_: &mut Bencher| ());
-        let message = study.run_once(&study.keys()[0]).unwrap_err().to_string();
-        assert!(message.contains("b/lazy@p=1"), "{message}");
-    }
-
-    #[test]
-    fn a_control_is_the_baseline_under_another_variant_name() {
-        let study =
-            Study::new("s").baseline("manual").bench(Key::new("b", "manual", "p=1"), nothing).control("p=1");
-        assert_eq!(study.keys()[1], Key::new("b", "manual (A/A)", "p=1"));
-        study.run_once(&study.keys()[1]).expect("the control runs");
     }
 }

@@ -81,7 +81,7 @@ fn a_task_can_spawn_on_its_executor() {
     let child = Noted("child", Rc::clone(&dropped));
     let spawn = async { spawner.spawn(async move { drop(child) }).unwrap() };
     executor.spawn(Box::pin(spawn)).unwrap();
-    executor.run(|| panic!("nobody waits"));
+    executor.run(|| panic!("no task waits"));
     assert_eq!(*dropped.borrow(), ["child"]);
 }
 
@@ -165,7 +165,7 @@ fn a_waker_that_outlives_its_task_is_detected_and_harmless() {
         }));
         let message = message_of_run(executor);
         assert!(message.contains("outlived its task"), "{message}");
-        // The slot is never used again, so a late wake reaches nobody, and the other slots work.
+        // The slot is never used again, so a late wake reaches no task, and the other slots work.
         for _ in 1..TASKS {
             executor.start(async {});
         }

@@ -69,7 +69,7 @@ type Executor = Scheduler<Rc<TaskTable>, Finishes, Unruly, Timed<()>>;
 /// An executor with one task, whose wakers refuse a question; and how often that task's future was dropped.
 fn executor(refuses: Question, panics: bool) -> (Executor, Rc<Cell<u32>>) {
     let wakers = Unruly { waker: Waker::noop().clone(), refuses, refused: Cell::default() };
-    // SAFETY: the table is new, and nobody else has it.
+    // SAFETY: the table is new, and there is no other reference.
     let executor = unsafe { Executor::new(Rc::default(), wakers) };
     let drops = Rc::<Cell<_>>::default();
     executor.spawn(|| Finishes { drops: Rc::clone(&drops), panics }).unwrap();
@@ -82,7 +82,7 @@ fn run_into_panic(executor: &Executor) {
 }
 
 #[test]
-fn a_future_is_dropped_once_when_nobody_can_say_whether_its_waker_has_clones() {
+fn a_future_is_dropped_once_when_the_clones_of_its_waker_are_unknown() {
     let (executor, drops) = executor(Question::IsUnshared, false);
     run_into_panic(&executor);
     assert_eq!(drops.get(), 1);

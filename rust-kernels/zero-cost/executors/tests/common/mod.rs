@@ -29,7 +29,7 @@ impl dyn Executor + '_ {
 
     /// Runs tasks that never wait.
     pub fn run(&self) {
-        self.run_with(&mut || panic!("all tasks wait, but nobody will wake them"));
+        self.run_with(&mut || panic!("all tasks wait, but none will be woken"));
     }
 }
 

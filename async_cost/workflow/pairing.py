@@ -1,7 +1,7 @@
-"""Leave in notebooks, and in the crates that are their other views, only what somebody has written: no outputs, and no
-metadata of editors.
+"""Notebooks and the crates that are their other views: both hold the same text, and only what authors have written.
 
-python -m async_cost.workflow.tidy notebooks/zero-cost/measure.ipynb ...
+python -m async_cost.workflow.pairing compare notebooks/zero-cost/measure.ipynb ...
+python -m async_cost.workflow.pairing tidy notebooks/zero-cost/measure.ipynb ...
 """
 
 import os
@@ -20,8 +20,13 @@ KEPT = ("async_cost", "jupytext", "kernelspec")
 PYTHON = {"file_extension": ".py", "name": "python"}
 
 
+def is_paired(notebook: Path) -> bool:
+    """True if the notebook, written as Rust, is identical to its crate root."""
+    return jupytext.writes(jupytext.read(notebook), fmt="rs:percent") == source_of(notebook).read_text(encoding="utf-8")
+
+
 def tidied(path: Path) -> str:
-    """The text of a notebook, or of a crate root, without what is not ours."""
+    """The text of a notebook, or of a crate root, without outputs and without metadata of editors."""
     notebook = jupytext.read(path)
     for cell in notebook.cells:
         cell.metadata = {"tags": tags} if (tags := cell.metadata.get("tags")) else {}
@@ -43,6 +48,14 @@ def tidy(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    for named in map(Path, sys.argv[1:]):
-        for view in filter(Path.exists, (named, source_of(named))):
-            tidy(view)
+    command, *names = sys.argv[1:]
+    notebooks = [Path(name).resolve() for name in names]
+    if command == "tidy":
+        for path in notebooks:
+            for view in filter(Path.exists, (path, source_of(path))):
+                tidy(view)
+    else:
+        apart = [str(path) for path in notebooks if not is_paired(path)]
+        sys.exit(
+            "\n".join(f"{path} and its crate differ: run `make format`, the newer one wins" for path in apart) or 0
+        )

@@ -1,8 +1,8 @@
 //! Who runs the destructor of a task that is stopped, and which permits are missing then.
 
 use async_fn_stopping::{
-    Begun, Nio, Ours, SOCKET, STATES, Smol, State, Stops, Table, Tokio, Witness, expected, table,
-    table_in_place, table_of_frontier, waitings,
+    Nio, Ours, SOCKET, STATES, Smol, State, StoppableRuntime, Table, TaskInputs, Tokio, Witness, expected,
+    table, table_in_place, table_of_frontier, waitings,
 };
 use harness::{isolated, prove};
 
@@ -34,7 +34,7 @@ fn each_runtime_drops_a_stopped_task_where_the_table_says() {
 }
 
 #[test]
-fn what_nobody_drops_keeps_its_permit_and_its_socket() {
+fn a_task_that_is_not_dropped_keeps_its_permit_and_its_socket() {
     assert_eq!(expected("nio", STATES)["permits_missing"], 2);
     assert_eq!(expected("nio", SOCKET)["sockets_open"], 2);
     assert_eq!(expected("tokio multi_thread", SOCKET)["sockets_open"], 1);
@@ -51,10 +51,10 @@ fn every_way_to_wait_hears_each_arm_once() {
 /// Says that it has stopped a task, and has not.
 struct Careless(Tokio<0>);
 
-impl Stops for Careless {
+impl StoppableRuntime for Careless {
     const NAME: &str = "careless";
     const THREADS: bool = false;
-    type Handle = <Tokio<0> as Stops>::Handle;
+    type Handle = <Tokio<0> as StoppableRuntime>::Handle;
 
     fn new(state: State) -> Self {
         Self(Tokio::new(state))
@@ -64,8 +64,8 @@ impl Stops for Careless {
         Tokio::<0>::wait(socket).await;
     }
 
-    fn start(&self, state: State, begun: Begun, witness: Witness) -> Self::Handle {
-        self.0.start(state, begun, witness)
+    fn start(&self, state: State, inputs: TaskInputs, witness: Witness) -> Self::Handle {
+        self.0.start(state, inputs, witness)
     }
 
     fn turn(&self) {

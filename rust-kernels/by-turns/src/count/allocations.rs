@@ -1,0 +1,28 @@
+//! Allocations of one iteration, counted by the program's own allocator.
+
+use crate::base::allocator;
+use crate::trial::bencher::{self, Function, TrialError};
+
+/// What is counted.
+pub const COUNTERS: [&str; 2] = ["allocations", "allocated_bytes"];
+
+/// Counts two iterations of a variant, after one that warms up. Where they differ, the smaller number is the count, and
+/// their difference is a count of its own, named `<counter>_varies`.
+///
+/// # Errors
+/// What the variant fails with.
+pub fn count(function: &Function<'_>) -> Result<Vec<(String, u64)>, TrialError> {
+    allocator::take_counted();
+    bencher::call(function, &mut |mut workload| workload.counted(allocator::around, 2))?;
+    let iterations = allocator::take_counted();
+    let mut counts = Vec::new();
+    for (index, counter) in COUNTERS.into_iter().enumerate() {
+        let values = || iterations.iter().map(|counted| counted[index]);
+        let (least, most) = (values().min().unwrap_or(0), values().max().unwrap_or(0));
+        counts.push((counter.to_owned(), least));
+        if most > least {
+            counts.push((format!("{counter}_varies"), most - least));
+        }
+    }
+    Ok(counts)
+}
