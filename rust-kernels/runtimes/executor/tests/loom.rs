@@ -378,9 +378,12 @@ fn a_poll_sees_what_the_one_before_it_has_written() {
         let (letter, own) = (Arc::new(Letter::default()), Arc::new(Own::default()));
         let (reading, written) = (Arc::clone(&letter), Arc::clone(&own));
         let task = runtime.spawn(async move {
+            let steps = AtomicUsize::new(0);
             let mut reading = std::pin::pin!(reading.read());
             poll_fn(|context| {
                 let read = reading.as_mut().poll(context);
+                // To loom, what has no step of its own belongs to the step before it: here, the one that a wake sees.
+                steps.load(Ordering::Relaxed);
                 // SAFETY: polls of one task are one after the other.
                 written.0.with_mut(|number| unsafe { *number += 1 });
                 read

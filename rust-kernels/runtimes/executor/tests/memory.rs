@@ -67,8 +67,13 @@ fn of_a_burst_nothing_is_kept_while_the_runtime_lives() {
     burst(10);
     let before = BYTES.load(Ordering::Relaxed);
     burst(MANY);
-    // Blocks of queues are freed some rounds later.
-    burst(10);
-    let kept = BYTES.load(Ordering::Relaxed).saturating_sub(before);
-    assert!(kept < LITTLE, "{kept} bytes are kept");
+    // Blocks of queues are freed some rounds later, and the later the busier the machine is.
+    let kept = || BYTES.load(Ordering::Relaxed).saturating_sub(before);
+    for _ in 0..20 {
+        burst(10);
+        if kept() < LITTLE {
+            return;
+        }
+    }
+    panic!("{} bytes are kept", kept());
 }
