@@ -19,7 +19,7 @@ from async_cost.machines import hardware
 from async_cost.machines.many import read_many
 from async_cost.report import claims as frame
 from async_cost.report import notebook
-from async_cost.report.publish import publish, publish_alone
+from async_cost.report.publish import publish
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.statement import Outcome
 from async_cost.workflow.publishing import execute
@@ -159,7 +159,7 @@ def crowd(runs) -> tuple[Path, dict[str, str]]:
     """The page that reads damaged and hostile runs, published, and what damaged each."""
     honest = make_run(runs / "crowd", machine="alpha", rounds=8, samples=2)
     kinds = hostile_copies(honest)
-    (path,) = publish_alone(honest, of_all(runs / "crowd", honest), runs / "report")
+    _, path = publish(honest, [of_all(runs / "crowd", honest)], runs / "report")
     return path, kinds
 
 

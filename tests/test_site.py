@@ -10,7 +10,7 @@ from made_up_runs import HOSTILE, example_run, write_notebook
 
 from async_cost.report import site
 from async_cost.report.notebook import page_of
-from async_cost.report.publish import publish, publish_alone
+from async_cost.report.publish import publish
 
 AXE = Path(__file__).parent / "assets" / "axe.min.js"
 #: How bad axe may find nothing. Below are hints, such as two landmarks of one name.
@@ -19,15 +19,13 @@ GRAVE = ("serious", "critical")
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory) -> Path:
-    """reports/ with two runs (one of them no evidence, each with two pages) and a comparison."""
+    """reports/ with two runs, one of them no evidence, each with two pages."""
     root = tmp_path_factory.mktemp("site")
     for number, profile in enumerate(("standard", "quick")):
         name = f"2026112{number}T190102Z"
         run = example_run(root / name, name, profile=profile, started=f"2026-11-2{number}T19:01:02Z", ended=None)
         notebooks = [write_notebook(root / name / f"{study}.ipynb") for study in ("zero-cost", "ladder")]
         publish(run, map(page_of, notebooks), root / "reports" / "toy-2c" / name, reports=root / "reports")
-    notebook = write_notebook(root / "hardware.ipynb")
-    publish_alone(run, page_of(notebook), root / "reports" / "compare" / "a--b", reports=root / "reports")
     return root / "reports"
 
 
@@ -36,7 +34,6 @@ PAGES = [
     "toy-2c/20261120T190102Z/index.html",
     "toy-2c/20261121T190102Z/index.html",
     "toy-2c/20261121T190102Z/zero-cost.html",
-    "compare/a--b/index.html",
 ]
 FRONT, ANALYSIS = "toy-2c/20261120T190102Z/index.html", "toy-2c/20261120T190102Z/zero-cost.html"
 
@@ -101,10 +98,9 @@ def test_the_front_page_gives_each_answer_in_one_sentence(tmp_path):
 def test_all_runs_are_listed_newest_first(reports):
     html = (reports / "runs.html").read_text(encoding="utf-8")
     links = re.findall(r'<h2><a href="([^"]+)">', html)
-    assert links[0].startswith(("compare/", "toy-2c/20261121")) and links[-1] == FRONT and len(links) == 3
+    assert links[0].startswith("toy-2c/20261121") and links[-1] == FRONT and len(links) == 2
     assert all((reports / link).exists() for link in links)
-    assert html.count("<strong>Not evidence</strong>") == 2
-    assert "Two runs side by side" in html
+    assert html.count("<strong>Not evidence</strong>") == 1
 
 
 def test_the_front_of_the_site_is_the_reference_run_or_the_newest_report(reports, opened):

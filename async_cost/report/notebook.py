@@ -48,10 +48,11 @@ class Page:
     doubt: str = ""
     #: As the front page asks it; without one, that shows the heading.
     question: str = ""
-    href: str = ""
 
-    def __post_init__(self) -> None:
-        self.href = self.href or f"{self.study}.html"
+    @property
+    def href(self) -> str:
+        """Its file."""
+        return f"{self.study}.html"
 
     @property
     def studies(self) -> list[str]:

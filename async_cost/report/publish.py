@@ -22,7 +22,7 @@ from async_cost.report.notes import Notes
 from async_cost.report.records import banner, covers, next_build
 from async_cost.runs.find import open_run, reference
 from async_cost.runs.profiles import NOT_EVIDENCE
-from async_cost.runs.record import RunInfo, read_run_info
+from async_cost.runs.record import RunInfo
 from async_cost.runs.run import Run
 
 TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
@@ -64,13 +64,6 @@ def publish(
     return _Report(run.info, pages, out_dir, reports, Notes(run, sources or {}), files, absent).publish()
 
 
-def publish_alone(run_dir: Path, page: Page, out_dir: Path, *, reports: Path | None = None) -> list[Path]:
-    """Write one page, which is about more than the run in `run_dir`, as `out_dir`/index.html; returns the file."""
-    out_dir.mkdir(parents=True, exist_ok=True)
-    page.href = "index.html"
-    return _Report(read_run_info(run_dir / "run.json"), [page], out_dir, reports).publish()
-
-
 def _copy_data(run_dir: Path, data: Path, sitting: str = "") -> list[dict[str, str]]:
     data = data / sitting
     data.mkdir(parents=True, exist_ok=True)
@@ -85,23 +78,23 @@ def _copy_data(run_dir: Path, data: Path, sitting: str = "") -> list[dict[str, s
 
 @dataclass
 class _Report:
-    """The pages of one report and what they share; a page alone, about several runs, has no front page and no notes."""
+    """The pages of one report and what they share."""
 
     info: RunInfo
     pages: list[Page]
     out: Path
     reports: Path | None
-    notes: Notes | None = None
-    files: Sequence[dict[str, str]] = ()
-    absent: Sequence[Markup] = ()
+    notes: Notes
+    files: Sequence[dict[str, str]]
+    absent: Sequence[Markup]
 
     def publish(self) -> list[Path]:
         """Write the pages and the list of all runs; return their files, the front page first."""
-        written = [self._write_front(self.notes)] if self.notes else []
+        written = [self._write_front()]
         turns = zip([None, *self.pages], self.pages, [*self.pages[1:], None], strict=False)
         written += [self._write_page(page, before, after) for before, page, after in turns]
         shown: set[str] = set()
-        while self.notes and (left := self.notes.linked - shown):  # notebooks link to one another
+        while left := self.notes.linked - shown:  # notebooks link to one another
             shown |= left
             for study in sorted(left):
                 title = f"The notebook of {study}"
@@ -110,8 +103,8 @@ class _Report:
                 self._render("cells.html.j2", f"cells-{study}.html", [], **values)
         return written if self.reports is None else [*written, self._list_runs(self.reports)]
 
-    def _write_front(self, notes: Notes) -> Path:
-        numbers = latency.beside_committed(notes.run)
+    def _write_front(self) -> Path:
+        numbers = latency.beside_committed(self.notes.run)
         return self._render(
             "front.html.j2",
             "index.html",
@@ -126,7 +119,7 @@ class _Report:
             others=[
                 (page, one, finding.head(one)) for page in self.pages for one in page.said if one.mark in finding.OPEN
             ],
-            reading=reading(notes.run),
+            reading=reading(self.notes.run),
             title=f"Run {self.info.run_id}",
             summary=f"What async Rust costs on {provenance.machine(self.info)}",
             here="index",
@@ -138,9 +131,9 @@ class _Report:
         scripts = [assets.chart_library(), assets.script("page.js")] if 'class="chart"' in page.body else []
         scripts += [assets.script("tables.js")] if 'class="fold"' in page.body else []
         scripts += [calculator.script(page.calculator)] if page.calculator else []
-        notes = self.notes.of(page.rows) if self.notes else []
+        notes = self.notes.of(page.rows)
         scripts += [assets.script("notes.js")] if notes else []
-        run = self.notes.run if self.notes and any(not one.rough for one in page.said) else None
+        run = self.notes.run if any(not one.rough for one in page.said) else None
         return self._render(
             "page.html.j2",
             page.href,
@@ -161,14 +154,13 @@ class _Report:
     def _linked(self, at: str, body: str) -> Markup:
         """HTML of the study `at`: links to notebooks lead to their pages or cells, or are text."""
         known = {other.study for other in self.pages}
-        sources = self.notes.sources if self.notes else {}
-        cells = {(source.parent.name, source.stem): study for study, source in sources.items()}
+        cells = {(source.parent.name, source.stem): study for study, source in self.notes.sources.items()}
 
         def link(found: re.Match[str]) -> str:
             folder, name = found["room"] or at, found["name"]
             if name == "analysis" and folder in known:
                 return f'<a href="{folder}.html{found["place"] or ""}">{found["text"]}</a>'
-            if self.notes and (study := cells.get((folder, name))):
+            if study := cells.get((folder, name)):
                 self.notes.linked.add(study)
                 return f'<a href="cells-{study}.html">{found["text"]}</a>'
             return found["text"]
@@ -181,23 +173,21 @@ class _Report:
             template,
             scripts,
             **values | provenance.facts(self.info),
-            pages=self.pages if self.notes else [],
+            pages=self.pages,
             files=self.files,
-            alone=self.notes is None,
             runs_href="../../runs.html" if self.reports else None,
         )
 
     def _list_runs(self, reports: Path) -> Path:
         """Note what there is to say of this report and renew the list of all runs."""
-        first, alone = self.pages[0] if self.pages else None, self.notes is None
+        first = self.pages[0] if self.pages else None
         judged = self.info.profile not in NOT_EVIDENCE and all(page.judged for page in self.pages)
         facts = {
-            "title": first.heading if first and alone else self.info.run_id,
+            "title": self.info.run_id,
             "headline": provenance.headline(self.info),
             "when": self.info.started,
             "answer": markup.words_of(first.short_answer) if first and first.short_answer else "",
             "trusted": judged,
-            "comparison": alone,
         }
         write_whole(self.out / site.SUMMARY, json.dumps(facts, indent=1) + "\n")
         runs = site.summaries(reports)
@@ -211,5 +201,4 @@ class _Report:
             runs=runs,
             pages=[],
             runs_href="runs.html",
-            alone=True,
         )

@@ -22,6 +22,6 @@ def summaries(reports: Path) -> list[Mapping[str, object]]:
 
 
 def front(runs: Sequence[Mapping[str, object]], reference: str) -> str:
-    """Return where the front of the site is: the report of the reference run, else the first, a comparison last."""
-    hrefs = [str(facts["href"]) for facts in sorted(runs, key=lambda facts: bool(facts.get("comparison")))]
+    """Return where the front of the site is: the report of the reference run, else the first."""
+    hrefs = [str(facts["href"]) for facts in runs]
     return next((href for href in hrefs if href.startswith(f"{reference}/")), hrefs[0])

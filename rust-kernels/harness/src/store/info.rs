@@ -224,7 +224,7 @@ impl RunInfo {
     /// Notes the end of the run when all its studies are complete.
     pub(crate) fn update_end(&mut self) {
         let whole = self.studies.values().all(|study| study.state == State::Complete);
-        self.ended = whole.then(|| Utc::now().text());
+        self.ended = self.ended.take().filter(|_| whole).or_else(|| whole.then(|| Utc::now().text()));
     }
 }
 
