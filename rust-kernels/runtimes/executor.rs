@@ -889,7 +889,7 @@ impl Core {
     fn fetch(&self) {
         let pool = &self.home.pool;
         if self.seat == OWN {
-            // Another worker was faster, if it fails: there is another time.
+            // If it fails, another worker has taken them: there is another time.
             let _ = pool.injector.steal_batch(&self.deque);
         }
         let named = pool.idle.hint();
