@@ -65,6 +65,8 @@ WEAKENED = {
 UNSEEN = {
     "unsafe { &*self.first.load(Ordering::Acquire) }": "the first block may be new, and loom does not see it being made",
     "block.first.store(ptr::from_ref(first).cast_mut(), Ordering::Release);": "the other side of it",
+    "self.0.store(word, Ordering::Release);": "the fence of `found` has ordered what came with a job; a handle may come while "
+    "it runs",
     ".compare_exchange_weak(handles, handles - 1, Ordering::AcqRel, Ordering::Relaxed)": "as that of `Arc`: the use of "
     "what is freed comes before; loom sees jobs alone, which the fence of `offer` has ordered by then",
     "NonNull::new(self.next.swap(ptr::null_mut(), Ordering::Acquire)).map(Task)": "loom takes the fence of `found`, which "
