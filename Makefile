@@ -15,7 +15,6 @@ RUFF = @ruff() { git ls-files '*.py' '*.ipynb' | { $(WORKFLOW) tool ruff "$$@" @
 # What a change of one notebook can break without its study being measured. STUDIES= tests these crates alone.
 QUICK_TESTS = tests/test_in_step.py tests/test_notebook_table.py tests/test_pins.py tests/test_repository.py tests/test_words.py
 CRATES = $$(if [ "$$STUDIES" ]; then printf ' -p %s' $$STUDIES; else echo --workspace; fi)
-ANALYSES = $$(for study in $$STUDIES; do ls tests/test_$$(echo $$study | tr - _)_analysis.py 2>/dev/null; done)
 
 .PHONY: help report measure contribute fleet comparisons findings sample experiments site test test-all test-rust test-python test-python-all test-miri lint-python crates-exist test-fast deny lab setup packages format clean
 
@@ -33,6 +32,7 @@ help:
 	@echo "make sample      write docs/sample, the report of the reference run as pages for where the repository is hosted"
 	@echo "make experiments  measure the measuring, for the page on trust: some twenty minutes, into data/experiments/"
 	@echo "make lab      open JupyterLab with both kernels"
+	@echo "make setup    install packages, JupyterLab and the Rust kernel into the clone; make packages: without the kernel"
 	@echo "make test-fast  formatting, pairing, lints, tests of the crates: after a change of a notebook"
 	@echo "             STUDIES=\"zero-cost\" tests these crates alone"
 	@echo "make test     test everything that needs no Rust kernel: crates, Python, one whole run of native programs"
@@ -125,7 +125,7 @@ test-fast: crates-exist packages
 	$(TOOL) cargo fmt --all --check
 	$(RUFF) check
 	$(RUFF) format --check
-	$(TOOL) python -m pytest -q -m "not kernel" $(QUICK_TESTS) $(ANALYSES)
+	$(TOOL) python -m pytest -q -m "not kernel" $(QUICK_TESTS)
 	$(TOOL) cargo clippy $(CRATES) --all-features --all-targets --locked -- -D warnings
 	$(TOOL) cargo test $(CRATES) --all-features --locked
 

@@ -23,8 +23,8 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # Pyth
 _OF_NOTEBOOKS = {
     "async_cost.report.reading": ("open", "say"),
     "async_cost.report.machines": ("open_machines",),
-    "async_cost.findings.operands": ("pair", "pairs", "Pairs", "ratio_of_ratios", "more_added"),
-    "async_cost.report.charts": ("intervals", "staircase", "bars", "lines", "matrix", "changes"),
+    "async_cost.findings.operands": ("pair", "pairs", "Pairs", "ratio_of_ratios", "difference_of_differences"),
+    "async_cost.report.charts": ("intervals", "waterfall", "bars", "lines", "matrix", "changes"),
     "async_cost.report.tables": ("table", "comparison_table", "time_text"),
     "async_cost.runs.experiments": ("last_experiment",),
 }

@@ -17,7 +17,7 @@ import polars as pl
 #: Under which name the metadata of a file holds the key and what else belongs to the table.
 OURS = "async-cost"
 #: The file of a table, and its key.
-Place = tuple[Path, str]
+CacheEntry = tuple[Path, str]
 PACKAGE = Path(__file__).parent
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError, KeyError, TypeError)
 
@@ -31,7 +31,7 @@ def code_of(*packages: str) -> bytes:
 
 
 def stored(
-    place: Callable[[], Place | None], schema: Mapping[str, Any], make: Callable[[], tuple[pl.DataFrame, dict]]
+    place: Callable[[], CacheEntry | None], schema: Mapping[str, Any], make: Callable[[], tuple[pl.DataFrame, dict]]
 ) -> tuple[pl.DataFrame, dict]:
     """Return the table at `place`, and what belongs to it; if there is none with this key and schema, what `make`
     makes, stored there unless its key is another one by now.
@@ -50,7 +50,7 @@ def stored(
     return frame, belongs
 
 
-def _write(frame: pl.DataFrame, place: Place, about: dict) -> None:
+def _write(frame: pl.DataFrame, place: CacheEntry, about: dict) -> None:
     """Write the file entirely or not at all (on a full disk, for instance); pages that are made at the same time may
     write the same one.
     """

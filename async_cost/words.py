@@ -94,9 +94,9 @@ def numeral(count: int) -> str:
     return NUMERALS[count] if count < len(NUMERALS) else f"{count:,}"
 
 
-def number(value: float, half_width: float | None = None) -> str:
-    """`value` with as many digits as an uncertainty of +-`half_width` allows, with thousands separators."""
-    return _fixed(value, _decimals(value, half_width))
+def number(value: float) -> str:
+    """`value` in three digits, with thousands separators."""
+    return _fixed(value, _decimals(value, None))
 
 
 def whole(value: float) -> str:
@@ -142,11 +142,11 @@ def with_ends(value: float, low: float, high: float, equal: float, digits: int =
     return _fixed(value, places), f"[{_fixed(low, places)}, {_fixed(high, places)}]"
 
 
-def figure(value: float, beside: float = 0.0) -> str:
+def figure(value: float, larger: float = 0.0) -> str:
     """A number as sentences, tables and charts have it: two digits, or all of a whole number: `8.6`, `86`, `1,234`,
-    `0.45`; with as many decimals as a larger one `beside` it.
+    `0.45`; with as many decimals as a `larger` one beside it.
     """
-    size = max(abs(value), abs(beside))
+    size = max(abs(value), abs(larger))
     return _fixed(value, 0 if size >= 9.95 else 1 if size >= 0.95 or not size else 2)
 
 

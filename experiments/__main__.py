@@ -176,10 +176,10 @@ def _rounds(record: dict[str, Any], name: str, command: list[object], repeat: in
 
 def estimates(name: str, printed: str, repeat: int) -> pl.DataFrame:
     """What a sequential reading printed: one estimate for each variant, without a round. Raises `Unable`."""
-    found = ESTIMATE.findall(printed)
-    if not found:
+    matches = ESTIMATE.findall(printed)
+    if not matches:
         raise Unable(f"no estimate in what was printed: {printed[-300:]!r}")
-    frame = pl.DataFrame(found, schema=["variant", "ns"], orient="row").with_columns(pl.col("ns").cast(float))
+    frame = pl.DataFrame(matches, schema=["variant", "ns"], orient="row").with_columns(pl.col("ns").cast(float))
     key = {"bench": pl.lit(BASELINE), "parameter": pl.lit("syscalls=off")}
     return _named(name, repeat, frame.with_columns(**key, round=None, episode=None))
 

@@ -43,9 +43,9 @@ def compare() -> pl.DataFrame:
             for study in STUDIES:
                 for way in sorted(plans, reverse=number % 2 == 1):  # neither is always the first
                     _measure(plans[way], study, number, progress)
-        found = pl.concat(_compared(plans, study) for study in STUDIES)
+        compared = pl.concat(_compared(plans, study) for study in STUDIES)
     facts = {"cpu": _processor(), "rustc": toolchain.rustc_version(), "measured": f"{datetime.now(UTC):%Y-%m-%d}"}
-    return found.with_columns(**{name: pl.lit(fact) for name, fact in facts.items()})
+    return compared.with_columns(**{name: pl.lit(fact) for name, fact in facts.items()})
 
 
 def _prepared(scratch: Path, native: bool, progress: Progress) -> Plan:
@@ -71,7 +71,7 @@ def _processor() -> str:
 def _measure(plan: Plan, study: str, number: int, progress: Progress) -> None:
     """One episode of a study."""
     start = episodes.Start.read(plan.partial, study)
-    assert start, "it was sealed"
+    assert start, "it was prepared"
     run = json.loads((plan.partial / "run.json").read_text(encoding="utf-8"))
     layout = layouts.seed(run["run_id"], study, start.until[number])
     start.run(study, start.until[number], plan._env(), progress, layout)
@@ -103,7 +103,7 @@ def _processes(plan: Plan, study: str) -> pl.DataFrame:
     mean).
     """
     about = json.loads((plan.partial / "run.json").read_text(encoding="utf-8"))["studies"][study]
-    firsts = pl.Series([one["first_round"] for one in about["episodes"]], dtype=pl.UInt32)
+    firsts = pl.Series([episode["first_round"] for episode in about["episodes"]], dtype=pl.UInt32)
     time = read_table(plan.partial / f"{study}.time.csv", TimeRows, study)
     time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1, sitting=0)
     declared = pl.DataFrame(about["comparisons"]).with_columns(
@@ -112,8 +112,8 @@ def _processes(plan: Plan, study: str) -> pl.DataFrame:
     )
     units = pl.DataFrame(schema=dict.fromkeys(KEY, pl.String) | {"units": pl.Int64})  # ratios of whole iterations
     rounds = paired(trial_times(time), declared, units)
-    each = rounds.group_by(*PAIR, "episode").agg(pl.col("log_ratio").median())
+    processes = rounds.group_by(*PAIR, "episode").agg(pl.col("log_ratio").median())
     mean, error2 = pl.col("log_ratio").mean(), pl.col("log_ratio").var() / pl.len()
     return declared.select(*PAIR, "limit", "control").join(
-        each.group_by(PAIR).agg(mean=mean, error2=error2), on=PAIR, maintain_order="left"
+        processes.group_by(PAIR).agg(mean=mean, error2=error2), on=PAIR, maintain_order="left"
     )

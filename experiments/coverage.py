@@ -17,22 +17,22 @@ CORRELATED = {"independent": 0.0, "common": 0.9}
 EFFECTS = (0.005, 0.01, 0.02, 0.05)
 
 
-def coverage(of: pl.DataFrame, seed: int = 7) -> pl.DataFrame:
+def coverage(components: pl.DataFrame, seed: int = 7) -> pl.DataFrame:
     """What simulated series of each study and kind of `components` say: study, kind, sittings, processes, hours, cases,
     inside and inside_added (shares of the intervals of ratios and of differences that hold the truth), half (median
     half width of the former), found_… (share of planted effects that are called slower), wrong (share of these, of any
     size, that are called faster).
     """
     rows, rng = [], np.random.default_rng(seed)
-    for (study, kind), some in of.group_by("study", "kind", maintain_order=True):
+    for (study, kind), some in components.group_by("study", "kind", maintain_order=True):
         some = some.sample(min(MOST, some.height), seed=seed)
         for (sittings, processes), (hours, common) in product(DESIGNS, CORRELATED.items()):
             made = series(some, sittings, processes, common, rng)
-            found, added = (moderated_pairs(made, what) for what in (RATIOS, DIFFERENCES))
+            ratios, added = (moderated_pairs(made, what) for what in (RATIOS, DIFFERENCES))
             mean, half, limit = (
-                found["mean"].to_numpy(),
-                half_widths(found),
-                some["limit"].to_numpy()[found["pair"].to_numpy()],
+                ratios["mean"].to_numpy(),
+                half_widths(ratios),
+                some["limit"].to_numpy()[ratios["pair"].to_numpy()],
             )
             off = added.select(pl.col("mean") + pl.col("lever") * pl.col("speed")).to_series().abs().to_numpy()
             planted = {effect: mean + np.log1p(effect) for effect in EFFECTS}
@@ -40,5 +40,5 @@ def coverage(of: pl.DataFrame, seed: int = 7) -> pl.DataFrame:
             wrong = max(np.mean(at + half < np.log1p(-limit)) for at in planted.values())
             case = {"study": study, "kind": kind, "sittings": sittings, "processes": processes, "hours": hours}
             inside = {"inside": np.mean(np.abs(mean) <= half), "inside_added": np.mean(off <= half_widths(added))}
-            rows.append(case | {"cases": found.height} | inside | {"half": np.median(half)} | power | {"wrong": wrong})
+            rows.append(case | {"cases": ratios.height} | inside | {"half": np.median(half)} | power | {"wrong": wrong})
     return pl.DataFrame(rows)

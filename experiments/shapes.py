@@ -67,10 +67,10 @@ def crate(call: str, source: str) -> str:
     chosen: list[str] = []
     while True:
         mentioned = _words("\n".join([entry, *chosen]))
-        found = [item for item in items if _needed(item, mentioned, defined)]
-        if found == chosen:
+        needed = [item for item in items if _needed(item, mentioned, defined)]
+        if needed == chosen:
             return "\n\n".join([*chosen, entry])
-        chosen = found
+        chosen = needed
 
 
 def _with(methods: Collection[str], item: str) -> str:
@@ -83,7 +83,7 @@ def _words(text: str) -> set[str]:
 
 def _needed(item: str, mentioned: set[str], defined: set[str]) -> bool:
     if re.match(r"(?:#\[.*\]\n)*impl\b", item):
-        return bool(of := _words(item.split("{")[0]) & defined) and of <= mentioned
+        return bool(types := _words(item.split("{")[0]) & defined) and types <= mentioned
     names = re.findall(r"(\w+)[,;}]", item) if item.startswith("use ") else DEFINED.findall(item)
     return not mentioned.isdisjoint(names)
 
@@ -105,8 +105,8 @@ def measure(builds: int = 5) -> pl.DataFrame:
             sizes = _functions(file.with_suffix(".o"))
             rows.append((shape, sum(sizes), len(sizes), cpu_ms))
     built = pl.DataFrame(rows, schema=["shape", "text_bytes", "functions", "cpu_ms"], orient="row")
-    found = built.group_by("shape", maintain_order=True).agg(pl.first("text_bytes", "functions"), pl.median("cpu_ms"))
-    return found.with_columns(rustc=pl.lit(_run(rustc, "--version").strip()), cpu=pl.lit(toolchain.cpu()))
+    result = built.group_by("shape", maintain_order=True).agg(pl.first("text_bytes", "functions"), pl.median("cpu_ms"))
+    return result.with_columns(rustc=pl.lit(_run(rustc, "--version").strip()), cpu=pl.lit(toolchain.cpu()))
 
 
 def _functions(file: Path) -> list[int]:

@@ -25,8 +25,8 @@ def packages() -> dict[str, dict]:
         capture_output=True,
         text=True,
     )
-    found = {package["name"]: package for package in json.loads(metadata.stdout)["packages"]}
-    return {name: found[name] for name in sorted(found) if name not in ("harness", "by-turns")}
+    crates = {package["name"]: package for package in json.loads(metadata.stdout)["packages"]}
+    return {name: crates[name] for name in sorted(crates) if name not in ("harness", "by-turns")}
 
 
 def run(command: list[str], folder: Path = ROOT, **env: str) -> subprocess.CompletedProcess:

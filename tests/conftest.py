@@ -71,7 +71,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(autouse=True)
 def no_chosen_run(monkeypatch) -> None:
-    """A run that somebody has chosen for notebooks is nothing to tests."""
+    """Tests ignore a run that was chosen for notebooks."""
     monkeypatch.delenv("ASYNC_COST_RUN", raising=False)
 
 

@@ -5,7 +5,7 @@ import re
 from async_cost.paths import repository_root
 
 SOURCE = (repository_root() / "rust-kernels" / "ladder" / "measure.rs").read_text(encoding="utf-8")
-#: The columns of the table of rungs in ladder.rs, by the switch that they set.
+#: The columns of the table of rungs in rust-kernels/ladder/measure.rs, by the switch that they set.
 COLUMNS = ("keeps", "binding", "lookup", "waker", "queue", "storage", "handles", "cells", "buffer")
 #: The switches of the variants above the rungs, from the loop down.
 ABOVE = ("structure", "task", "dispatch", "placement", "runtime")

@@ -265,8 +265,8 @@ def _episodes(firsts: Sequence[int], sampled_s: float, layout: int | None) -> li
     """The processes that measured, in run.json, one after the other: for twice the time of their samples. `layout` is
     the link order of the first one.
     """
-    each, began = max(1.0, 2 * sampled_s / len(firsts)), datetime(2026, 1, 1)
-    clock = [f"{began + timedelta(seconds=round(at * each)):%Y-%m-%dT%H:%M:%SZ}" for at in range(len(firsts) + 1)]
+    duration, began = max(1.0, 2 * sampled_s / len(firsts)), datetime(2026, 1, 1)
+    clock = [f"{began + timedelta(seconds=round(at * duration)):%Y-%m-%dT%H:%M:%SZ}" for at in range(len(firsts) + 1)]
     return [
         {
             "first_round": first,
@@ -280,7 +280,7 @@ def _episodes(firsts: Sequence[int], sampled_s: float, layout: int | None) -> li
 
 def _values(by_key: Mapping[Key, Mapping[str, float]], name: str, kind: type[pl.DataType]) -> pl.DataFrame:
     """A row for each named value of each key."""
-    rows = [(*key, *one) for key, values in by_key.items() for one in values.items()]
+    rows = [(*key, *item) for key, values in by_key.items() for item in values.items()]
     return pl.DataFrame(rows, schema=dict.fromkeys((*KEY, name), pl.String) | {"value": kind}, orient="row")
 
 
@@ -321,18 +321,18 @@ def _declared(study: str, made: Study) -> list[dict[str, str]]:
     """The comparisons of a made-up study, with those that a real study of its name declares today."""
     base = {key[2]: key for key in made.times if key[1] == made.baseline}
     default = [(key, base[key[2]], "") for key in made.times if key[1] != made.baseline and key[2] in base]
-    own = {(key, other): group for key, other, group in (default if made.comparisons is None else made.comparisons)}
-    groups = {other: group for (_, other), group in own.items()} | {key: group for (key, _), group in own.items()}
+    given = {(key, other): group for key, other, group in (default if made.comparisons is None else made.comparisons)}
+    groups = {other: group for (_, other), group in given.items()} | {key: group for (key, _), group in given.items()}
     words = ("group", "change", "unit")
     today = {(row[:3], row[3:6]): row[6:] for row in of_today().filter(study=study).select(*PAIR, *words).rows()}
-    found = []
-    for key, other in dict.fromkeys([*today, *own]):
+    entries = []
+    for key, other in dict.fromkeys([*today, *given]):
         usual, change, unit = today.get((key, other), ("", "made up", "iteration"))
-        group = own.get((key, other), groups.get(key, groups.get(other, usual)))
-        known = (key, other) in own or ({key, other} <= made.times.keys() and (other, key) not in own)
+        group = given.get((key, other), groups.get(key, groups.get(other, usual)))
+        known = (key, other) in given or ({key, other} <= made.times.keys() and (other, key) not in given)
         if known and group in made.groups:
-            found.append(dict(zip((*PAIR, *words), (*key, *other, group, change, unit), strict=True)))
-    return found
+            entries.append(dict(zip((*PAIR, *words), (*key, *other, group, change, unit), strict=True)))
+    return entries
 
 
 # -- a made-up report ------------------------------------------------------------------------------------------

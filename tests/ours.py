@@ -19,7 +19,7 @@ def tracked(pattern: str = "**") -> list[Path]:
 
 
 def committed_runs() -> list[Path]:
-    """The folders of runs, without those that somebody has measured beside them."""
+    """The folders of committed runs."""
     return [file.parent for file in tracked("data/runs/*/*/run.json")]
 
 
@@ -28,3 +28,9 @@ NOTEBOOKS = sorted({*tracked("notebooks/**/*.ipynb"), *map(measuring, MEASURED),
 #: Those in Rust that have a crate: of the studies, and what these are built on, which glances and measures nothing.
 RUST = [path for path in NOTEBOOKS if path.parent.parent.name == "notebooks" and path.name != "analysis.ipynb"]
 LIBRARIES = [path for path in RUST if path not in {*map(measuring, MEASURED)}]
+
+
+def crate_of(notebook: Path) -> Path:
+    """The folder of the crate that a Rust notebook is: for `measure` that of all its notebooks, else one in it."""
+    folder = ROOT / "rust-kernels" / notebook.parent.name
+    return folder if notebook.stem == "measure" else folder / notebook.stem

@@ -58,7 +58,7 @@ class Slurm:
         host = socket.gethostname().split(".")[0]
         with ExitStack() as stack:  # ports that nobody listens on
             sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(1 + len(NODES))]
-            ports = [one.getsockname()[1] for one in sockets]
+            ports = [server.getsockname()[1] for server in sockets]
         for name in ("state", *(f"spool-{node}" for node in NODES)):
             (self.folder / name).mkdir()
         user = os.environ.get("USER") or "root"
@@ -80,20 +80,25 @@ class Slurm:
 
     def states(self) -> dict[str, str]:
         """By node what sinfo says of it."""
-        said = subprocess.run(["sinfo", "-h", "-N", "-o", "%N %t"], env=self.env, capture_output=True, text=True).stdout
-        return dict(line.split() for line in said.splitlines())
+        output = subprocess.run(
+            ["sinfo", "-h", "-N", "-o", "%N %t"], env=self.env, capture_output=True, text=True
+        ).stdout
+        return dict(line.split() for line in output.splitlines())
 
-    def jobs(self, of: str = "%N", *options: str) -> list[str]:
-        """What squeue lists: the node of each job, or what `of` says."""
-        listed = ["squeue", "-h", "-o", of, *options]
+    def jobs(self, form: str = "%N", *options: str) -> list[str]:
+        """What squeue lists: the node of each job, or what `form` says."""
+        listed = ["squeue", "-h", "-o", form, *options]
         return subprocess.run(listed, env=self.env, capture_output=True, text=True, check=True).stdout.splitlines()
 
     def kill_node(self, node: str) -> None:
         """Ends a node and all processes of its jobs, as a power failure does."""
         steps = tuple(f"slurmstepd: [{job}." for job in self.jobs("%i", "-w", node))
         daemon = psutil.Process(self.daemons[node].pid)
-        found = [p for p in psutil.process_iter(["cmdline"]) if " ".join(p.info["cmdline"] or ()).startswith(steps)]
-        for process in [daemon, *(one for step in found if steps for one in [*step.children(recursive=True), step])]:
+        processes = [p for p in psutil.process_iter(["cmdline"]) if " ".join(p.info["cmdline"] or ()).startswith(steps)]
+        for process in [
+            daemon,
+            *(child for step in processes if steps for child in [*step.children(recursive=True), step]),
+        ]:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         self.daemons.pop(node).wait()
@@ -118,6 +123,6 @@ def until(condition: Callable[[], object], process: subprocess.Popen) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, "nothing happens"
-        said = process.stdout.read() if process.poll() is not None and process.stdout else ""
-        assert process.poll() is None, f"{process.args} ended early:\n{said}"
+        output = process.stdout.read() if process.poll() is not None and process.stdout else ""
+        assert process.poll() is None, f"{process.args} ended early:\n{output}"
         time.sleep(0.02)

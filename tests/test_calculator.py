@@ -105,8 +105,8 @@ def test_what_is_no_count_is_refused_and_said(page, opened, bad):
     field = tab.get_by_label("a box of dyn around a small future")
     field.fill(bad)
     assert {text for texts in sums(tab) for text in texts} == {words.NOTHING}
-    said = tab.get_by_role("status").inner_text()
-    assert f"“{bad}” is no count for “a box of dyn around a small future”" in said and "0 to 1,000,000" in said
+    status = tab.get_by_role("status").inner_text()
+    assert f"“{bad}” is no count for “a box of dyn around a small future”" in status and "0 to 1,000,000" in status
     assert field.get_attribute("aria-invalid") == "true" and tab.url == before
     field.fill("1")
     assert words.NOTHING not in {text for texts in sums(tab) for text in texts}

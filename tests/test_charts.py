@@ -37,7 +37,7 @@ RATIOS = pl.DataFrame(
 def rows(chart: dict[str, Any], *columns: str) -> list[dict[str, Any]]:
     """The rows of the first data set of a chart that has these columns."""
     sets = chart["datasets"].values()
-    return next(found for found in sets if found and set(columns) <= found[0].keys())
+    return next(data for data in sets if data and set(columns) <= data[0].keys())
 
 
 def marks(chart: dict[str, Any], kind: str) -> list[dict[str, Any]]:
@@ -54,12 +54,12 @@ def texts(svg: str) -> set[str]:
     [
         lambda **more: charts.intervals(pl.DataFrame(LOADS), **BY_SERVER | more),
         lambda **more: charts.bars(REQUESTS, **more),
-        lambda **more: charts.staircase(LINES.select(variant="of", y="y"), value="y", x_title="ns", **more),
+        lambda **more: charts.waterfall(LINES.select(variant="of", y="y"), value="y", x_title="ns", **more),
         lambda **more: charts.lines(LINES, **AXES | more),
         lambda **more: charts.matrix(LINES.select(row="x", column="of", value="y", text="of"), **more),
         lambda **more: charts.changes(RATIOS, before="then", after="now", **more),
     ],
-    ids=["intervals", "bars", "staircase", "lines", "matrix", "changes"],
+    ids=["intervals", "bars", "waterfall", "lines", "matrix", "changes"],
 )
 def test_a_finding_is_the_title_in_lines_of_the_width_and_the_first_words_of_the_alt_text(chart):
     finding = "On a phone, async adds **79 to 185\xa0ns** to each request of `tokio`\\'s many servers."
@@ -119,7 +119,7 @@ def test_lines_are_named_at_their_ends_and_those_that_end_together_below_one_ano
 def test_names_of_many_lines_stay_within_the_plot():
     many = pl.DataFrame({"x": [1] * 12, "y": [0.1] * 12, "of": [f"study {n}" for n in range(12)]})
     down = [row["down"] for row in rows(charts.lines(many, **AXES, marks=[(1, 9.0, "9")]).to_dict(), "down")]
-    assert max(down) < charts.HEIGHT and len({round(one) for one in down}) == 12
+    assert max(down) < charts.HEIGHT and len({round(place) for place in down}) == 12
 
 
 def test_bars_stand_on_their_base_below_the_heads_of_their_groups():
@@ -160,8 +160,8 @@ def test_texts_of_a_matrix_fit_into_their_cells(width):
     svg = charts.static_svg(charts.matrix(frame, description="d").to_dict(), width)
     pieces = [text for text in texts(svg) if text in long]
     assert long.split() == [word for word in long.split() if any(word in piece for piece in pieces)], "nothing is lost"
-    room = (width - 30) / 4
-    assert max(map(len, pieces)) * charts.LETTER < room
+    space = (width - 30) / 4
+    assert max(map(len, pieces)) * charts.LETTER < space
     height = float(re.search(r'height="([\d.]+)"', svg)[1])
     assert height > charts.LINE * len(pieces)
 

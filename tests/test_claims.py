@@ -70,15 +70,15 @@ def printed(study: str) -> dict[tuple[str, ...], float]:
     rows = {}
     for row in load_published(study).iter_rows(named=True):
         rows.setdefault((row["bench"], row["variant"], row["parameter"]), {})[row["metric"]] = row
-    found = {}
+    printed_ns = {}
     for key, metrics in rows.items():
         if "throughput" in metrics:
-            found[key] = 1e3 / metrics["throughput"]["value"]
+            printed_ns[key] = 1e3 / metrics["throughput"]["value"]
         elif "executions" in metrics:
-            found[key] = 1e9 * metrics["elapsed"]["value"] / metrics["executions"]["value"]
+            printed_ns[key] = 1e9 * metrics["elapsed"]["value"] / metrics["executions"]["value"]
         elif time := metrics.get("time") or metrics.get("latency_mean"):
-            found[key] = time["value"] * NANOSECONDS[time["unit"]]
-    return found
+            printed_ns[key] = time["value"] * NANOSECONDS[time["unit"]]
+    return printed_ns
 
 
 PRINTED = {study: printed(study) for study in STUDIES}
@@ -93,7 +93,7 @@ def printed_effect(claim: Claim, case: Case) -> float:
     ns = PRINTED[claim.study]
     place = [sum(ns[operand.key] + operand.plus_ns for operand in operands) for operands in case]
     if claim.quantity == "rate":
-        place = [1 / one for one in place]
+        place = [1 / time for time in place]
     if claim.in_ratios:
         return place[0] / place[1] / (place[2] / place[3] if len(place) == 4 else 1)
     effect = place[0] - place[1] - (place[2] - place[3] if len(place) == 4 else 0)
@@ -113,22 +113,22 @@ def follows(claim: Claim) -> bool:
     Of several cases one is given and all must lie there.
     """
     effects = printed_effects(claim)
-    if not any(one == pytest.approx(claim.published_value, rel=ROUNDED) for one in effects):
+    if not any(effect == pytest.approx(claim.published_value, rel=ROUNDED) for effect in effects):
         return False
     least, most = (end * (1 - away) for end, away in zip(region(claim), (1e-4, -1e-4), strict=True))
-    return all(least <= one <= most for one in (*effects, claim.published_value)) != bool(claim.own_figure)
+    return all(least <= effect <= most for effect in (*effects, claim.published_value)) != bool(claim.own_figure)
 
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_published_values_follow_from_the_printed_tables(study):
     """The operands and the operation are the right ones: from the printed times they give the printed effect."""
-    own = [claim for claim in TIMED if claim.study == study]
-    assert [claim.id for claim in own if not follows(claim)] == []
-    assert len(own) > 10
+    claims = [claim for claim in TIMED if claim.study == study]
+    assert [claim.id for claim in claims if not follows(claim)] == []
+    assert len(claims) > 10
 
 
 def test_a_claim_needs_as_many_processors_as_its_document_had_for_as_many_workers():
-    fewer = [one for one in CLAIMS if one.is_claim and one.processors < (one.published_processors or 1)]
+    fewer = [claim for claim in CLAIMS if claim.is_claim and claim.processors < (claim.published_processors or 1)]
     assert [claim.id for claim in fewer if claim.study != "spawn-apis"] == ["N26"]
 
 
@@ -138,7 +138,7 @@ def test_published_counts_are_those_of_the_printed_table():
     followed = set()
     for claim in CLAIMS:
         for case in claim.published if claim.quantity == "count" else ():
-            keys = [[(variants.get(one.variant), f"call={one.counter}") for one in place] for place in case]
+            keys = [[(variants.get(operand.variant), f"call={operand.counter}") for operand in place] for place in case]
             if all(key in printed for place in keys for key in place):
                 counts = [sum(printed[key] for key in place) for place in keys]
                 assert claim.published_value == counts[0] / (counts[1] if len(counts) > 1 else 1), claim.id
@@ -172,18 +172,20 @@ def test_what_was_published_of_ruby_is_judged_on_ruby():
     installed = {"ruby 2.4.1": "ruby", "mruby 1.3.0": "mruby"}
 
     def variants(cases: tuple[Case, ...]) -> list[str]:
-        return [one.variant for case in cases for place in case for one in place]
+        return [operand.variant for case in cases for place in case for operand in place]
 
     for claim in CLAIMS:
         if claim.study == "call-styles":
-            assert variants(claim.counterpart) == [installed[one] for one in variants(claim.published)], claim.id
+            assert variants(claim.counterpart) == [installed[name] for name in variants(claim.published)], claim.id
 
 
 def test_clean_comparisons_on_the_ladder_differ_in_one_switch():
     for claim in CLAIMS:
-        for (one, *_), (other, *_), *_ in claim.clean:
-            if one.study == "ladder":
-                assert len(ladder_source.turned(one.variant, other.variant)) == 1, f"{claim.id}: {one} and {other}"
+        for (first, *_), (second, *_), *_ in claim.clean:
+            if first.study == "ladder":
+                assert len(ladder_source.turned(first.variant, second.variant)) == 1, (
+                    f"{claim.id}: {first} and {second}"
+                )
 
 
 # -- a damaged file is refused -------------------------------------------------------------------------------

@@ -28,9 +28,9 @@ def key(variant: str, parameter: str = OFF) -> dict[str, str]:
     return dict(zip(KEY, (bench_of(variant, parameter), variant, parameter), strict=True))
 
 
-def comparison(one: dict[str, str], other: dict[str, str], group: str = "") -> dict[str, str]:
-    base = {f"baseline_{name}": value for name, value in other.items()}
-    return one | base | {"group": group, "change": "made up", "unit": "request"}
+def comparison(first: dict[str, str], baseline: dict[str, str], group: str = "") -> dict[str, str]:
+    base = {f"baseline_{name}": value for name, value in baseline.items()}
+    return first | base | {"group": group, "change": "made up", "unit": "request"}
 
 
 #: A control, and a variant that is compared with itself under another load.
@@ -94,7 +94,7 @@ def derived(run, tmp_path, monkeypatch):
     """Reads the table of the run, and the number of times that it was made."""
     made = []
     monkeypatch.setattr(table, "report_folder", lambda _: tmp_path / "report")
-    monkeypatch.setattr(table, "make", lambda *of: made.append(of) or make(*of))
+    monkeypatch.setattr(table, "make", lambda *args: made.append(args) or make(*args))
 
     def read() -> tuple[pl.DataFrame, int]:
         table._of_files.cache_clear()  # as another process would read it
@@ -140,8 +140,8 @@ def test_a_derived_table_is_made_again_when_anything_behind_it_changed(run, deri
         case "damaged":  # the metadata, at its end, still say that all is well
             content = file.read_bytes()
             file.write_bytes(content[:4] + bytes(60) + content[64:])
-    found, made = derived()
-    assert made == 2 and found.equals(make(load_run(run)).frame)
+    frame, made = derived()
+    assert made == 2 and frame.equals(make(load_run(run)).frame)
     assert derived()[1] == 2
 
 

@@ -30,7 +30,7 @@ def rows(
     """For each error of a control a group: the control that is so many of its standard errors off, and a comparison
     that is 10 % slower.
     """
-    found = []
+    entries = []
     for place, error in enumerate(errors):
         freedom = episodes - 1 if episodes > 1 else RANKS
         half = quantile(freedom) * standard_error
@@ -44,8 +44,8 @@ def rows(
             about = {"group": f"{kind} {place}", "kind": kind, "limit": 0.01, "control": control, "chance": chance}
             over = {"rounds": 60, "episodes": episodes, "sittings": 1}
             over |= {"freedom": float(freedom), "quantile": quantile(freedom)} | dict.fromkeys(UNKNOWN)
-            found.append(names | base | about | numbers | added | over)
-    return found
+            entries.append(names | base | about | numbers | added | over)
+    return entries
 
 
 def table_of(*parts: list[dict], profile: str = "standard") -> pl.DataFrame:
@@ -57,8 +57,8 @@ def frame_of(*parts: list[dict]) -> pl.DataFrame:
     return frame.cast(dict.fromkeys(UNKNOWN, pl.Float64) | {"chance": pl.Float64})
 
 
-def widths(frame: pl.DataFrame, control: bool = False, **of) -> np.ndarray:
-    chosen = frame.filter(pl.col("control") == control, **of)
+def widths(frame: pl.DataFrame, control: bool = False, **where) -> np.ndarray:
+    chosen = frame.filter(pl.col("control") == control, **where)
     return (chosen["high"] / chosen["low"]).log().to_numpy() / 2
 
 
@@ -66,12 +66,12 @@ def widths(frame: pl.DataFrame, control: bool = False, **of) -> np.ndarray:
 
 
 def test_a_control_off_by_ten_standard_errors_refuses_its_group_and_only_that():
-    found = table_of(rows([0.3, 10.0, -0.5, 0.1]))
-    refused = found.filter(pl.col("doubt").is_not_null())
+    table = table_of(rows([0.3, 10.0, -0.5, 0.1]))
+    refused = table.filter(pl.col("doubt").is_not_null())
     assert refused["group"].unique().to_list() == [f"{ONE} 1"] and refused.height == 2
     assert refused["doubt"].unique().to_list() == ["control a (A/A) in x differs from its baseline"]
-    assert found.filter(pl.col("doubt").is_null())["verdict"].null_count() == 0
-    assert found["bias"].unique().to_list() == [0.0], "what is refused says nothing of the others"
+    assert table.filter(pl.col("doubt").is_null())["verdict"].null_count() == 0
+    assert table["bias"].unique().to_list() == [0.0], "what is refused says nothing of the others"
 
 
 def test_a_chance_that_one_control_alone_would_not_have_is_usual_among_many():
@@ -87,9 +87,9 @@ def test_holm_steps_down():
     """
     chances = iter((0.02, 0.001, 0.04, 0.03))
     given = [row | {"chance": next(chances) if row["control"] else None} for row in rows([0.0] * 4)]
-    found = table_of(given).filter("control")
-    assert found["chance"].to_list() == pytest.approx([0.06, 0.004, 0.06, 0.06])
-    assert found["doubt"].is_not_null().to_list() == [False, True, False, False]
+    table = table_of(given).filter("control")
+    assert table["chance"].to_list() == pytest.approx([0.06, 0.004, 0.06, 0.06])
+    assert table["doubt"].is_not_null().to_list() == [False, True, False, False]
 
 
 def test_no_more_than_one_honest_run_in_twenty_refuses_anything():
@@ -102,7 +102,7 @@ def test_no_more_than_one_honest_run_in_twenty_refuses_anything():
         chances = 2 * stats.t.sf(np.abs(rng.standard_t(free, (RNG_RUNS, controls))), free)
         base = frame_of(rows([0.0] * controls, episodes=free + 1)).filter("control")
         made = [judged(base.with_columns(chance=pl.Series(some)), "standard") for some in chances[:8]]
-        refused = [one["doubt"].null_count() < controls for one in made]
+        refused = [table["doubt"].null_count() < controls for table in made]
         holm = (np.sort(chances) * (controls - np.arange(controls)) < 0.05)[:, 0]
         assert refused == holm[:8].tolist(), "the judge is that procedure"
         assert holm.mean() <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / RNG_RUNS)
@@ -124,15 +124,15 @@ def test_a_bias_in_common_widens_every_interval_of_its_kind_and_no_other():
     planted, error, episodes = 0.02, 0.01, 30
     off = np.clip(rng.normal(0, np.hypot(planted, error) / error, 40), -3.0, 3.0)  # none of them is refused
     given = [rows(list(off), kind=MANY, episodes=episodes), rows(list(rng.normal(0, 0.7, 20)), episodes=episodes)]
-    before, found = frame_of(*given), table_of(*given)
-    assert found["doubt"].null_count() == found.height
-    beta = found.filter(kind=MANY)["bias"].unique().item()
+    before, after = frame_of(*given), table_of(*given)
+    assert after["doubt"].null_count() == after.height
+    beta = after.filter(kind=MANY)["bias"].unique().item()
     assert beta == pytest.approx(planted, rel=0.35)
     expected = np.sqrt(widths(before, kind=MANY) ** 2 + (quantile(episodes - 1) * beta) ** 2)
-    assert widths(found, kind=MANY) == pytest.approx(expected)
-    assert found.filter(kind=ONE)["bias"].unique().to_list() == [0.0]
-    assert (widths(found, kind=ONE) == widths(before, kind=ONE)).all()
-    assert (widths(found, control=True) == widths(before, control=True)).all(), "controls stay what was measured"
+    assert widths(after, kind=MANY) == pytest.approx(expected)
+    assert after.filter(kind=ONE)["bias"].unique().to_list() == [0.0]
+    assert (widths(after, kind=ONE) == widths(before, kind=ONE)).all()
+    assert (widths(after, control=True) == widths(before, control=True)).all(), "controls stay what was measured"
 
 
 def test_controls_that_are_all_off_correct_one_another_and_are_not_refused_one_by_one():
@@ -141,9 +141,9 @@ def test_controls_that_are_all_off_correct_one_another_and_are_not_refused_one_b
     """
     rng, betas, refused = np.random.default_rng(5), [], 0
     for _ in range(20):
-        found = table_of(rows(list(rng.normal(0, np.hypot(3, 1), 20)), episodes=30))
-        betas.append(found["bias"][0] / 0.01)
-        refused += found["doubt"].null_count() < found.height
+        table = table_of(rows(list(rng.normal(0, np.hypot(3, 1), 20)), episodes=30))
+        betas.append(table["bias"][0] / 0.01)
+        refused += table["doubt"].null_count() < table.height
     assert 2.6 < np.mean(betas) < 3.3 and refused <= 3
     alone = table_of(rows([0.2, -0.4, 12.0, 0.1, 0.3], episodes=30))
     assert alone["doubt"].is_not_null().sum() == 2, "one that is off alone is refused"
@@ -151,10 +151,12 @@ def test_controls_that_are_all_off_correct_one_another_and_are_not_refused_one_b
 
 def test_the_variance_is_that_of_dersimonian_and_laird_about_zero():
     """Errors of 2, 1 and -2 standard errors of 0.01 over 10 processes: 9 - 3 * 9/7 over 3 / 0.0001."""
-    found = table_of(rows([2.0, 1.0, -2.0]))
-    assert found["bias"].unique().item() == pytest.approx(np.sqrt((9 - 3 * 9 / 7) / 3) * 0.01)
-    one = table_of(rows([2.0, 1.0, -2.0], episodes=1))
-    assert one["bias"].unique().item() == pytest.approx(np.sqrt((9 - 3) / 3) * 0.01), "what ranks say is expected at 1"
+    table = table_of(rows([2.0, 1.0, -2.0]))
+    assert table["bias"].unique().item() == pytest.approx(np.sqrt((9 - 3 * 9 / 7) / 3) * 0.01)
+    single = table_of(rows([2.0, 1.0, -2.0], episodes=1))
+    assert single["bias"].unique().item() == pytest.approx(np.sqrt((9 - 3) / 3) * 0.01), (
+        "what ranks say is expected at 1"
+    )
 
 
 def test_each_side_of_an_interval_and_the_added_time_are_widened_for_themselves():
@@ -170,8 +172,8 @@ def test_each_side_of_an_interval_and_the_added_time_are_widened_for_themselves(
 
 def test_a_kind_without_controls_has_no_bias():
     alone = [row for row in rows([0.0], kind=LONG) if not row["control"]]
-    found = table_of(alone, rows([0.0])).filter(kind=LONG)
-    assert found["bias"].to_list() == [None] and found["doubt"].to_list() == ["no control"]
+    table = table_of(alone, rows([0.0])).filter(kind=LONG)
+    assert table["bias"].to_list() == [None] and table["doubt"].to_list() == ["no control"]
     assert table_of(rows([20.0]))["bias"].null_count() == 2, "refused controls are none"
 
 
@@ -205,10 +207,14 @@ def test_what_is_made_of_comparisons_has_their_bias(tmp_path):
         load_run(make_run(tmp_path / name, ZERO_COST, controls={OFF: 1 + error, ON: 1 - error}, **how))
         for name, error in (("plain", 0.0), ("off", 0.006))
     )
-    derived = [one for one in claims if one.operation in ("ratio of ratios", "difference of differences", "difference")]
+    derived = [
+        claim for claim in claims if claim.operation in ("ratio of ratios", "difference of differences", "difference")
+    ]
     assert derived
     bias = [Measured(run, "zero-cost").declared["bias"][0] for run in (plain, off)]
     assert bias[1] > 0.002 > bias[0]
-    for one, other in zip(replication.outcomes(plain, derived), replication.outcomes(off, derived), strict=True):
-        if one.published.effect is not None and one.published.low != one.published.high:
-            assert other.published.high - other.published.low > one.published.high - one.published.low, one.claim.id
+    for result, biased in zip(replication.outcomes(plain, derived), replication.outcomes(off, derived), strict=True):
+        if result.published.effect is not None and result.published.low != result.published.high:
+            assert biased.published.high - biased.published.low > result.published.high - result.published.low, (
+                result.claim.id
+            )

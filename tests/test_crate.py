@@ -73,8 +73,8 @@ def by_the_crate(run, table, tmp_path_factory) -> list[dict[str, str]]:
     rows.select(names).write_csv(folder / "comparisons.csv")
     command = ["cargo", "run", "--quiet", "--release", "-p", "by-turns", "--example", "judge", "--", folder]
     environ = {**os.environ, **layouts.environment()}
-    said = subprocess.run(command, cwd=ROOT, env=environ, check=True, capture_output=True, text=True).stdout
-    return list(csv.DictReader(io.StringIO(said)))
+    output = subprocess.run(command, cwd=ROOT, env=environ, check=True, capture_output=True, text=True).stdout
+    return list(csv.DictReader(io.StringIO(output)))
 
 
 def test_the_crate_judges_each_comparison_as_the_table_does(table, by_the_crate):
@@ -82,9 +82,9 @@ def test_the_crate_judges_each_comparison_as_the_table_does(table, by_the_crate)
     for theirs, ours in zip(by_the_crate, table.iter_rows(named=True), strict=True):
         which = " ".join(str(ours[name]) for name in ("study", *PAIR))
         for name in NUMBERS:
-            one, other = float(theirs[name] or "nan"), math.nan if ours[name] is None else ours[name]
-            same = math.isclose(one, other, rel_tol=1e-7, abs_tol=1e-9) or (math.isnan(one) and math.isnan(other))
-            assert same, f"{which}: {name} is {one} by the crate, {other} in the table"
+            number, other = float(theirs[name] or "nan"), math.nan if ours[name] is None else ours[name]
+            same = math.isclose(number, other, rel_tol=1e-7, abs_tol=1e-9) or (math.isnan(number) and math.isnan(other))
+            assert same, f"{which}: {name} is {number} by the crate, {other} in the table"
         assert (theirs["verdict"] or None) == ours["verdict"], which
         assert bool(theirs["doubt"]) == (ours["doubt"] is not None), which
         hours = ours["omega2"] is not None

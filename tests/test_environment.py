@@ -1,4 +1,4 @@
-"""On anybody's machine: any make, any Python, and whatever somebody has configured."""
+"""On any machine: any make, any Python, and any configuration of a user."""
 
 import ast
 import hashlib
@@ -27,7 +27,7 @@ TOOL = [sys.executable, "-Es", "-m", "async_cost.workflow", "tool"]
 
 
 def ran(*command: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """A program, started by somebody who has set `env`."""
+    """A program, started with `env` set."""
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
 
 
@@ -50,15 +50,15 @@ NOT_TOLD = ["PYTHONSTARTUP", "PYTHONIOENCODING", "PIP_", "JUPYTER_", "EVCXR_", "
 def test_programs_get_the_variables_that_are_listed_and_what_else_would_matter_is_told_and_logged(
     tmp_path, monkeypatch, capsys
 ):
-    kept, dropped = (dict.fromkeys(names.split(), "theirs") for names in (KEPT, DROPPED))
-    monkeypatch.setattr(os, "environ", kept | dropped | {"PATH": "/bin"})
+    passed, dropped = (dict.fromkeys(names.split(), "theirs") for names in (KEPT, DROPPED))
+    monkeypatch.setattr(os, "environ", passed | dropped | {"PATH": "/bin"})
     monkeypatch.setattr(environment, "TOOLS", tmp_path)
     environment.prepare()
-    assert os.environ == kept | environment.OURS | {"PATH": f"{VENV / 'bin'}{os.pathsep}/bin"}
-    (told,) = capsys.readouterr().err.splitlines()
+    assert os.environ == passed | environment.OURS | {"PATH": f"{VENV / 'bin'}{os.pathsep}/bin"}
+    (notice,) = capsys.readouterr().err.splitlines()
     matter = sorted(name for name in dropped if not name.startswith(tuple(NOT_TOLD)))
-    assert told == f"Not passed on, so that builds and numbers are those of others: {', '.join(matter)}"
-    assert (tmp_path / "log" / "environment.log").read_text() == f"{told}\n"
+    assert notice == f"Not passed on, so that builds and numbers are those of others: {', '.join(matter)}"
+    assert (tmp_path / "log" / "environment.log").read_text() == f"{notice}\n"
     environment.prepare()
     assert not capsys.readouterr().err, "once"
 
@@ -84,10 +84,10 @@ def pip_says(tmp_path, monkeypatch):
     return run
 
 
-@pytest.mark.parametrize(("digest", "said"), [("", "Would install toy-1.0"), ("0" * 64, "DO NOT MATCH THE HASHES")])
-def test_packages_come_from_a_users_folder_and_another_hash_is_refused(pip_says, tmp_path, digest, said):
+@pytest.mark.parametrize(("digest", "answer"), [("", "Would install toy-1.0"), ("0" * 64, "DO NOT MATCH THE HASHES")])
+def test_packages_come_from_a_users_folder_and_another_hash_is_refused(pip_says, tmp_path, digest, answer):
     folder = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "simple" / "toy")}
-    assert said in pip_says(digest, **folder, PIP_CONSTRAINT="/nowhere")
+    assert answer in pip_says(digest, **folder, PIP_CONSTRAINT="/nowhere")
 
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="makes a certificate with openssl")
@@ -105,8 +105,8 @@ def test_packages_come_from_a_users_mirror_with_a_certificate_of_its_own(pip_say
     others = subprocess.run([sys.executable, "-m", "pip._vendor.certifi"], check=True, capture_output=True, text=True)
     certificates = {"Would install toy-1.0": str(tmp_path / "mirror.pem"), "verify failed": others.stdout.strip()}
     try:
-        for said, file in certificates.items():
-            assert said in pip_says(**theirs, PIP_CERT=file, REQUESTS_CA_BUNDLE=file)
+        for answer, file in certificates.items():
+            assert answer in pip_says(**theirs, PIP_CERT=file, REQUESTS_CA_BUNDLE=file)
     finally:
         server.shutdown()
         server.server_close()
@@ -222,7 +222,7 @@ def test_cells_are_built_in_a_clone_inside_of_another_workspace(tmp_path):
     for workspace in (tmp_path, tmp_path / "clone"):
         workspace.mkdir(exist_ok=True)
         (workspace / "Cargo.toml").write_text("[workspace]\nmembers = []\n", encoding="utf-8")
-    cells = tmp_path / "clone" / KERNEL_BUILDS.relative_to(ROOT) / "room" / "0"
+    cells = tmp_path / "clone" / KERNEL_BUILDS.relative_to(ROOT) / "study" / "0"
     (cells / "src").mkdir(parents=True)
     (cells / "src" / "lib.rs").touch()
     (cells / "Cargo.toml").write_text('[package]\nname = "ctx"\nversion = "1.0.0"\n', encoding="utf-8")

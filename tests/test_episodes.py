@@ -10,6 +10,7 @@ import pytest
 from made_up_runs import BASELINE, OFF, Study, change_record, make_run
 from refusal import refused
 
+from async_cost.report.publish import publish
 from async_cost.runs import finish
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.find import load_run
@@ -95,6 +96,8 @@ def test_a_finished_run_says_what_it_said_before_and_names_what_it_compares_by_h
     assert after.info == msgspec.structs.replace(before.info, ended=after.info.ended)
     digest = json.loads((folder / "run.json").read_text())["studies"][STUDY]["comparisons"]
     assert (tmp_path / "comparisons" / f"{digest}.csv").is_file()
+    publish(folder, [], tmp_path / "report")
+    assert (tmp_path / "report" / "data" / f"{digest}.csv").is_file(), "a report offers it with the samples"
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_text(file.read_text().lower())])
@@ -133,12 +136,12 @@ def test_a_run_that_was_stopped_while_it_was_completed_is_completed_and_nothing_
 
 def test_a_made_up_run_of_processes_that_differ_is_known_as_well_as_they_agree(tmp_path):
     run = load_run(made(tmp_path, rounds=120, episodes=12, between=0.02, noise=0.004))
-    one = load_run(made(tmp_path / "same", rounds=120, episodes=12, between=0.0, noise=0.004))
+    alike = load_run(made(tmp_path / "same", rounds=120, episodes=12, between=0.0, noise=0.004))
     row, other = (
-        Measured(one, STUDY).comparisons.filter(variant="nonbox", baseline_variant=BASELINE).row(0, named=True)
-        for one in (run, one)
+        Measured(loaded, STUDY).comparisons.filter(variant="nonbox", baseline_variant=BASELINE).row(0, named=True)
+        for loaded in (run, alike)
     )
-    width, narrow = (found["high"] / found["low"] - 1 for found in (row, other))
+    width, narrow = (comparison["high"] / comparison["low"] - 1 for comparison in (row, other))
     # The ratio of two keys that are off by 2 % each: 2.2 * 0.02 * sqrt(2 / 12), to either side.
     assert width == pytest.approx(2 * 2.2 * 0.02 * np.sqrt(2 / 12), rel=0.7) and narrow < width / 4
     assert row["low"] < 3 < row["high"] and row["episodes"] == 12

@@ -25,7 +25,7 @@ def rust(tmp_path, monkeypatch):
         notebook.cells = [
             nbformat.v4.new_code_cell(cell, metadata={"tags": tag}) for cell, tag in zip(cells, tags, strict=True)
         ]
-        folder = tmp_path / "room-of-a-test"
+        folder = tmp_path / "folder-of-a-test"
         folder.mkdir()
         nbformat.write(notebook, folder / "cells.ipynb")
         execute(folder / "cells.ipynb", folder / "executed.ipynb")
@@ -65,18 +65,18 @@ def test_items_are_sent_with_the_call_after_them_and_neither_prose_nor_glances()
     assert [cell.source for cell in joined(cells)] == sent
 
 
-def test_two_kernels_of_a_room_build_in_two_folders_and_a_free_one_is_taken_again(tmp_path):
-    first, lock = claim("room", tmp_path)
-    second, other = claim("room", tmp_path)
+def test_two_kernels_of_a_folder_build_in_two_folders_and_a_free_one_is_taken_again(tmp_path):
+    first, lock = claim("study", tmp_path)
+    second, other = claim("study", tmp_path)
     assert first != second
     os.close(lock)
-    assert claim("room", tmp_path)[0] == first
+    assert claim("study", tmp_path)[0] == first
     os.close(other)
 
 
 def test_a_new_build_folder_begins_with_the_crates_of_one_that_no_kernel_holds(tmp_path):
-    def built(room: str, name: str) -> int:
-        folder, lock = claim(room, tmp_path)
+    def built(study: str, name: str) -> int:
+        folder, lock = claim(study, tmp_path)
         (folder / "target" / "deps").mkdir(parents=True, exist_ok=True)
         (folder / "target" / "deps" / name).write_text(name)
         return lock

@@ -80,7 +80,7 @@ def page(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(page, tmp_path_factory) -> dict:
+def computed(page, tmp_path_factory) -> dict:
     """What the page computes from experiments whose truth is known."""
     parts = []
     for n in range(5):
@@ -91,8 +91,8 @@ def found(page, tmp_path_factory) -> dict:
     return page(made)
 
 
-def of(found, name, **key) -> pl.DataFrame:
-    return found[name].filter(**key)
+def rows_of(computed, name, **key) -> pl.DataFrame:
+    return computed[name].filter(**key)
 
 
 @pytest.fixture(scope="module")
@@ -104,35 +104,35 @@ def sittings(tmp_path_factory):
 
 def test_sittings_are_where_the_others_say_as_often_as_in_honest_series(sittings, monkeypatch):
     monkeypatch.setattr(coverage, "SERIES", 60)
-    found = coverage.held_out(sittings)
+    table = coverage.held_out(sittings)
     kinds = product(("ratios", "differences"), ("each from the rest", "half from half"))
-    assert found.select("of", "test").rows() == list(kinds)
-    assert found["cases"].to_list() == [4 * 4, 3 * 4] * 2
+    assert table.select("of", "test").rows() == list(kinds)
+    assert table["cases"].to_list() == [4 * 4, 3 * 4] * 2
     for share in ("inside_95", "inside_50"):
-        assert (found[share] >= found[f"{share}_low"]).all() and (found[share] <= found[f"{share}_high"]).all()
-    assert (found["score"] < 1).all(), "moderated intervals are better than those of plain t over sittings"
+        assert (table[share] >= table[f"{share}_low"]).all() and (table[share] <= table[f"{share}_high"]).all()
+    assert (table["score"] < 1).all(), "moderated intervals are better than those of plain t over sittings"
     assert coverage.held_out(sittings.sittings[0]).is_empty()
 
 
 def test_simulated_intervals_hold_the_truth_and_find_what_is_large(sittings, monkeypatch):
     monkeypatch.setattr(coverage, "SERIES", 200)
-    found = simulation.coverage(coverage.components(sittings))
-    assert found.height == len(simulation.DESIGNS) * len(simulation.CORRELATED)
-    honest = found.filter(hours="independent", sittings=6).row(0, named=True)
+    table = simulation.coverage(coverage.components(sittings))
+    assert table.height == len(simulation.DESIGNS) * len(simulation.CORRELATED)
+    honest = table.filter(hours="independent", sittings=6).row(0, named=True)
     assert 0.92 < honest["inside"] < 0.98 and 0.92 < honest["inside_added"] < 0.98 and honest["wrong"] < 0.002
     assert honest["found_0.01"] < 0.05 < honest["found_0.05"]
 
 
-def test_identical_code_shows_the_error_of_each_method(found):
-    methods = found["methods"]
+def test_identical_code_shows_the_error_of_each_method(computed):
+    methods = computed["methods"]
     assert methods["setting"].to_list() == ["short trials", "long trials", "Criterion"]
     assert methods["readings"].to_list() == [5] * 3
     assert methods["median"].to_list() == pytest.approx([0, 0.02, 0.2], abs=0.005)
     assert methods["p99"].item(2) == pytest.approx(0.396)
 
 
-def test_an_order_of_linking_that_matters_is_told_from_noise(found):
-    box, nonbox = (of(found, "orders", variant=name).row(0, named=True) for name in ("box", "nonbox"))
+def test_an_order_of_linking_that_matters_is_told_from_noise(computed):
+    box, nonbox = (rows_of(computed, "orders", variant=name).row(0, named=True) for name in ("box", "nonbox"))
     assert box["apart"] and box["moved"] == pytest.approx(0.05, abs=0.01)
     assert not nonbox["apart"] and nonbox["moved"] < 0.02
 
@@ -147,9 +147,9 @@ def test_results_are_written_whole_and_read_back(tmp_path):
     made = trials("layout", "order 0", 0)
     folder = experiments.write(record(), made, tmp_path)
     assert folder == tmp_path / "made-up" / "20260101T000000Z"
-    found = results.newest("made-up", {}, tmp_path)
-    assert found.record == record() and found.trials.select(KEY).equals(made.select(KEY))
-    assert found.trials["ns"].to_numpy() == pytest.approx(made["ns"], abs=0.1)
+    newest = results.newest("made-up", {}, tmp_path)
+    assert newest.record == record() and newest.trials.select(KEY).equals(made.select(KEY))
+    assert newest.trials["ns"].to_numpy() == pytest.approx(made["ns"], abs=0.1)
     other = experiments.write(record(machine={"name": "other"}), made, tmp_path)
     assert results.newest("made-up", {}, tmp_path).record == record(), "its own comes first"
     assert results.newest("third", {}, tmp_path).record["machine"]["name"] == "other", "else any"
@@ -228,8 +228,8 @@ def test_cells_differ_where_their_ratio_is_another_by_more_than_counts(tmp_path)
         how = {"noise": 0.01, "between": 0.01, "episodes": cells.PROCESSES, "rounds": 10 * cells.PROCESSES}
         partial = make_run(tmp_path, truth, machine=way, seed=seed, **how)
         plans[way] = SimpleNamespace(partial=partial)
-    found = cells._compared(plans, "zero-cost").filter(baseline_variant="manual", parameter=OFF)
-    rows = {row["variant"]: row for row in found.iter_rows(named=True)}
+    compared = cells._compared(plans, "zero-cost").filter(baseline_variant="manual", parameter=OFF)
+    rows = {row["variant"]: row for row in compared.iter_rows(named=True)}
     assert rows["box"]["differs"] and not rows["nonbox"]["differs"]
     assert rows["box"]["both"] == pytest.approx(1.05, rel=0.02)
     assert rows["box"]["low"] < 1.05 < rows["box"]["high"] and rows["nonbox"]["low"] < 1 < rows["nonbox"]["high"]
@@ -258,11 +258,11 @@ def test_every_shape_of_the_study_is_compiled_but_the_one_that_has_one_depth():
 
 
 def test_a_shape_has_its_machine_code_and_its_time():
-    one = {name: shapes.CALLS[name] for name in ("nothing", "fn", "async fn")}
+    calls = {name: shapes.CALLS[name] for name in ("nothing", "fn", "async fn")}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shapes, "CALLS", one)
+        patch.setattr(shapes, "CALLS", calls)
         patch.setattr(shapes, "_extern", list)
-        found = shapes.measure(builds=1)
-    assert found["shape"].to_list() == list(one)
-    assert found["text_bytes"].is_sorted() and found["text_bytes"].n_unique() == 3
-    assert (found["cpu_ms"] > 0).all() and found["rustc"].str.starts_with("rustc 1.").all()
+        table = shapes.measure(builds=1)
+    assert table["shape"].to_list() == list(calls)
+    assert table["text_bytes"].is_sorted() and table["text_bytes"].n_unique() == 3
+    assert (table["cpu_ms"] > 0).all() and table["rustc"].str.starts_with("rustc 1.").all()

@@ -16,8 +16,17 @@ from async_cost import words
 from async_cost.findings import lint
 from async_cost.findings.committed import machines
 from async_cost.findings.definitions import OF_FINDING, hashes_of, limits_of_today, row_of
-from async_cost.findings.finding import Found, Judge, finding, slot
-from async_cost.findings.operands import Expected, Pair, Pairs, Quantity, more_added, pair, pairs, ratio_of_ratios
+from async_cost.findings.finding import FindingResult, Judge, finding, slot
+from async_cost.findings.operands import (
+    Expected,
+    Pair,
+    Pairs,
+    Quantity,
+    difference_of_differences,
+    pair,
+    pairs,
+    ratio_of_ratios,
+)
 from async_cost.findings.record import SHOWN, Finding, record
 from async_cost.report import finding as shown
 from async_cost.report import reading
@@ -52,10 +61,10 @@ ANY, SLOWER, FASTER = dict[str, float](), over(1.01), under(0.99)
 MOST = {"of": "most"}
 
 
-def said(of: Quantity, region: dict = ANY, form: str = "", *, so: str = "", processors: int = 1) -> Finding:
+def said(quantity: Quantity, region: dict = ANY, form: str = "", *, so: str = "", processors: int = 1) -> Finding:
     """A finding of one number that is expected in `region`, whatever the lint would say of it."""
     written = f"{{it:{form}}}" if form else "{it}"
-    it = slot("page-id", "it", of.expect(**region) if region else of, f"It is {written}.", processors)
+    it = slot("page-id", "it", quantity.expect(**region) if region else quantity, f"It is {written}.", processors)
     return Finding(id="page-id", page="page", sentence=it.statement, label=f"it: {written}", slots=(it,), so=so)
 
 
@@ -64,9 +73,9 @@ def at(value: float, half: float = 0.0, **more: object) -> Effect:
     return Effect(value, value - half, value + half, **more)
 
 
-def spoken(found: Found, run) -> str:
+def spoken(result: FindingResult, run) -> str:
     """What a page says of it, as plain text."""
-    return plain(shown.markdown(shown.said(found, run)))
+    return plain(shown.markdown(shown.said(result, run)))
 
 
 def plain(text: str) -> str:
@@ -112,31 +121,31 @@ def test_what_no_study_declares_is_refused_with_what_it_declares(named, message)
 
 def test_groups_hold_no_controls_and_one_load_a_pair():
     everything = pairs("zero-cost")
-    assert not any(words.CONTROL in one.name for one in everything)
-    assert all(one.key[2] == one.baseline[2] for one in everything)
+    assert not any(words.CONTROL in declared.name for declared in everything)
+    assert all(declared.key[2] == declared.baseline[2] for declared in everything)
     some = pairs("zero-cost", baseline="manual", parameter=OFF, only=["box", "nonbox"])
-    assert [one.name for one in some] == ["box", "nonbox"]
+    assert [declared.name for declared in some] == ["box", "nonbox"]
 
 
 def test_what_is_expected_is_a_region_that_fits_the_quantity():
-    of = FREE.added
-    given = (of.expect(50, 150), of.expect(4, 4), of.expect(4), of.expect(most=4))
-    assert [one.relation for one in given] == ["between", "equal", "at least", "at most"]
+    quantity = FREE.added
+    given = (quantity.expect(50, 150), quantity.expect(4, 4), quantity.expect(4), quantity.expect(most=4))
+    assert [expected.relation for expected in given] == ["between", "equal", "at least", "at most"]
     with pytest.raises(ValueError, match="at least one border"):
-        of.expect()
+        quantity.expect()
     with pytest.raises(ValueError, match="is empty"):
         said(FREE.ratio, between(3, 2))
     with pytest.raises(ValueError, match="speaks of several cases"):
         said(FREE.ratio, SLOWER | MOST)
     with pytest.raises(LookupError, match="no pair is left"):
-        _ = DESIGNS.where(lambda one: False).ratio
+        _ = DESIGNS.where(lambda declared: False).ratio
 
 
 # -- judged on runs ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("of", "region", "outcome", "departs"),
+    ("quantity", "region", "outcome", "departs"),
     [
         (FREE.ratio, SLOWER, HOLDS, None),
         (FREE.ratio, over(6), NOT, "a smaller effect"),
@@ -146,20 +155,20 @@ def test_what_is_expected_is_a_region_that_fits_the_quantity():
         (FREE.ratio, over(3.6), UNDECIDED, None),
         (FREE.added, over(200), HOLDS, None),
         (ratio_of_ratios(CALLS, FREE), FASTER, HOLDS, None),
-        (more_added(CALLS, FREE), over(1), NOT, "the reverse"),
+        (difference_of_differences(CALLS, FREE), over(1), NOT, "the reverse"),
         (DESIGNS.ratio, SLOWER, HOLDS, None),
         (DESIGNS.ratio, over(3.95), NOT, "a smaller effect"),
         (DESIGNS.ratio, over(3.95) | MOST, HOLDS, None),
         (DESIGNS.ratio, over(9) | MOST, NOT, "it is true of too few"),
     ],
 )
-def test_a_run_that_knows_the_truth_gives_the_outcome(judge, of, region, outcome, departs):
-    result = judge(said(of, region))
+def test_a_run_that_knows_the_truth_gives_the_outcome(judge, quantity, region, outcome, departs):
+    result = judge(said(quantity, region))
     (filled,) = result.slots
     assert result.outcome is outcome, filled.weighed
     if outcome is UNDECIDED:
         assert filled.weighed.reason is None and "sittings" in filled.weighed.to_decide
-    if of is not DESIGNS.ratio or departs:
+    if quantity is not DESIGNS.ratio or departs:
         assert departure(filled.slot, filled.weighed) == departs
 
 
@@ -177,14 +186,14 @@ def test_numbers_are_for_one_unit_of_the_work_of_each_side(tmp_path):
     )
     judge = Judge(load_run(make_run(tmp_path, None, others={"spawn-apis": study}, rounds=30, noise=0.002)))
     both = Pair("spawn-apis", few, many, "job")
-    for of, value in (
+    for quantity, value in (
         (both.time(), 100),
         (both.time("spawns"), 10),
         (both.metric("cpu_ns").each, 300),
         (both.metric("cpu_ns", "spawns").each, 30),
         (both.metric("cpu_ns").ratio, 1),
     ):
-        assert judge.effects(of)[0].value == pytest.approx(value, rel=0.02)
+        assert judge.effects(quantity)[0].value == pytest.approx(value, rel=0.02)
     assert abs(judge.effects(both.metric("cpu_ns").added)[0].value) < 10
     assert judge.effects(both.added)[0].base == pytest.approx(100, rel=0.02), "of the baseline's own unit"
     value, low, high, name = Reading(judge.run).values(both.time("spawns")).row(0)[3:]
@@ -196,19 +205,19 @@ def test_ratios_of_two_programs_are_compared_though_they_share_no_round(tmp_path
     bench = "spawn_blocking/spawn_blocking/concurrency/1"
     ours, other = (pair(study, "tokio", "nio", bench=bench) for study in ("runtimes", "runtimes-std-mutex"))
     made = {
-        one.study: Study({one.key: time, one.baseline: 1e4}, [(one.key, one.baseline, "")])
-        for one, time in ((ours, 1.5e4), (other, 3e4))
+        declared.study: Study({declared.key: time, declared.baseline: 1e4}, [(declared.key, declared.baseline, "")])
+        for declared, time in ((ours, 1.5e4), (other, 3e4))
     }
     judge = Judge(load_run(make_run(tmp_path, None, others=made, rounds=30, noise=0.02)))
-    alone = [judge.effects(one.ratio)[0] for one in (other, ours)]
+    alone = [judge.effects(declared.ratio)[0] for declared in (other, ours)]
     both = judge.effects(ratio_of_ratios(other, ours))[0]
     assert both.value == pytest.approx(alone[0].value / alone[1].value) == pytest.approx(2, rel=0.02)
-    widths = [math.log(one.high / one.value) for one in (alone[0], both)]
+    widths = [math.log(effect.high / effect.value) for effect in (alone[0], both)]
     assert both.low < both.value < both.high and widths[1] > widths[0]
     lacking = Judge(load_run(make_run(tmp_path / "lacks", None, others={"runtimes": made["runtimes"]}, rounds=20)))
     assert "does not hold `runtimes-std-mutex`" in lacking.effects(ratio_of_ratios(other, ours))[0].missing
     with pytest.raises(ValueError, match=r"no difference of differences is of two studies \(runtimes-std-mutex, runti"):
-        judge(said(more_added(other, ours), under(5)))
+        judge(said(difference_of_differences(other, ours), under(5)))
 
 
 def test_a_ratio_of_two_programs_is_known_as_far_as_the_one_that_is_known_less():
@@ -218,13 +227,13 @@ def test_a_ratio_of_two_programs_is_known_as_far_as_the_one_that_is_known_less()
         half = quantile(freedom) * error
         return Effect(2.0, 2 * math.exp(-half), 2 * math.exp(half), freedom=freedom, **more)
 
-    one, other = known(0.03, 3, sittings=6), known(0.04, 30, sittings=1, covers_hours=False)
-    for both in (_apart(one, other), _apart(other, one)):
+    first, second = known(0.03, 3, sittings=6), known(0.04, 30, sittings=1, covers_hours=False)
+    for both in (_apart(first, second), _apart(second, first)):
         assert (both.sittings, both.covers_hours, both.value) == (1, False, 1.0)
         assert both.freedom == pytest.approx((0.03**2 + 0.04**2) ** 2 / (0.03**4 / 3 + 0.04**4 / 30))
     exact = _apart(Effect(3.0, 3.0, 3.0), Effect(2.0, 2.0, 2.0))
     assert (exact.low, exact.high, exact.freedom) == (1.5, 1.5, 0)
-    assert _apart(one, Effect(0.0, 0.0, 0.0)).missing == "one of its ratios is zero"
+    assert _apart(first, Effect(0.0, 0.0, 0.0)).missing == "one of its ratios is zero"
 
 
 def test_several_numbers_need_intervals_that_hold_together(judge):
@@ -235,9 +244,11 @@ def test_several_numbers_need_intervals_that_hold_together(judge):
     def wider(**slots) -> float:
         sentence = f"{' '.join(f'{{{name}}}' for name in slots)}."
         result = judge(finding("page", "id", sentence, sentence, slots))
-        one = next(each for filled in result.slots for each in filled.each if each.case == alone.case)
-        assert one.effect == alone.effect
-        return math.log(one.high / one.low) / math.log(alone.high / alone.low)
+        weighed = next(
+            assessment for filled in result.slots for assessment in filled.each if assessment.case == alone.case
+        )
+        assert weighed.effect == alone.effect
+        return math.log(weighed.high / weighed.low) / math.log(alone.high / alone.low)
 
     several, known = DESIGNS.ratio.expect(1.1, 9), CALLS.ratio.expect(0.5, 1.5)
     assert wider(several=several) == pytest.approx(by_hand[3])
@@ -247,19 +258,22 @@ def test_several_numbers_need_intervals_that_hold_together(judge):
 
 
 def test_a_sentence_has_one_outcome(judge):
-    one = finding("page", "id", "{one} and {other}.", "{one}; {other}", TWO)
+    declared = finding("page", "id", "{one} and {other}.", "{one}; {other}", TWO)
     outcomes = [
-        judge(one, {"one": [at(free)], "other": [at(calls)]}).outcome for free, calls in ((85, 110), (85, 11), (8, 11))
+        judge(declared, {"one": [at(free)], "other": [at(calls)]}).outcome
+        for free, calls in ((85, 110), (85, 11), (8, 11))
     ]
     assert outcomes == [HOLDS, NOT, NOT]
-    assert judge(one, {"one": [at(85)], "other": [at(80, 10)]}).outcome is UNDECIDED
-    assert judge(one, {"one": [at(8)], "other": [at(80, 10)]}).outcome is NOT, "which one number is enough for"
+    assert judge(declared, {"one": [at(85)], "other": [at(80, 10)]}).outcome is UNDECIDED
+    assert judge(declared, {"one": [at(8)], "other": [at(80, 10)]}).outcome is NOT, "which one number is enough for"
     assert judge(said(FREE.added)).outcome is None, "nothing is expected"
 
 
 def test_what_is_more_added_is_the_difference_of_what_both_rows_say(judge):
-    one, other = (pair("zero-cost", name, "manual", OFF) for name in ("box", "nonbox"))
-    (more_of_one,), *rows = (judge.effects(of) for of in (ac.more_added(one, other), one.added, other.added))
+    box, nonbox = (pair("zero-cost", name, "manual", OFF) for name in ("box", "nonbox"))
+    (more_of_one,), *rows = (
+        judge.effects(quantity) for quantity in (ac.difference_of_differences(box, nonbox), box.added, nonbox.added)
+    )
     assert more_of_one.value == pytest.approx(rows[0][0].value - rows[1][0].value)
     assert more_of_one.low < more_of_one.value < more_of_one.high
 
@@ -285,14 +299,14 @@ def test_a_break_even_lies_between_measured_loads_and_knows_that_what_is_added_g
     study = Study(times, baseline="loop", comparisons=[(*two, "") for two in keys], controls=["loop"])
     run = load_run(make_run(tmp_path, None, others={"s": study}, rounds=60, noise=0.002, episodes=12))
     pairs_ = Pairs(tuple(Pair("s", *two, "request") for two in keys))
-    (found,) = Judge(run).effects(pairs_.break_even(0.05))
+    (effect,) = Judge(run).effects(pairs_.break_even(0.05))
     true = 1000 + 9000 * (120 - 55) / (120 - 55 - 140 + 505)
-    assert found.value == pytest.approx(true / 1000, rel=0.05) and found.low < true / 1000 < found.high
-    for share, told in (
+    assert effect.value == pytest.approx(true / 1000, rel=0.05) and effect.low < true / 1000 < effect.high
+    for share, message in (
         (0.001, "at the last of the measured loads it costs more"),
         (1.5, "at all measured loads it costs less"),
     ):
-        assert told in Judge(run).effects(pairs_.break_even(share))[0].missing
+        assert message in Judge(run).effects(pairs_.break_even(share))[0].missing
     shrinks = {"place0": 120.0, "place1": 100.0, "place2": 90.0, "place3": 90.0}
     rounds = pl.DataFrame({"sitting": 0, "episode": range(4)}).with_columns(
         **{name: pl.lit(ns) for name, ns in shrinks.items()}
@@ -303,47 +317,51 @@ def test_a_break_even_lies_between_measured_loads_and_knows_that_what_is_added_g
 
 
 @pytest.mark.parametrize(
-    ("of", "region"),
+    ("quantity", "region"),
     [
         (FREE.counted("read").added, {"relation": "greater", "least": 0.0, "most": None}),
         (FREE.counted("read").ratio, {"relation": "less", "least": None, "most": 1.0}),
     ],
 )
-def test_equal_counts_are_neither_more_nor_less(of, region):
+def test_equal_counts_are_neither_more_nor_less(quantity, region):
     """In the words of claims."""
-    equal = 1.0 if of.in_ratios else 0.0
-    assert outcome(replace(said(of).slots[0], **region), equal, equal) is NOT
+    equal = 1.0 if quantity.in_ratios else 0.0
+    assert outcome(replace(said(quantity).slots[0], **region), equal, equal) is NOT
 
 
 def test_counts_of_two_pairs_are_compared_as_times_are(judge):
-    one = FREE.counted("instructions")
-    added, ratio = (judge.effects(of)[0].value for of in (one.added, one.ratio))
-    assert judge.effects(more_added(one, one.turned))[0].value == pytest.approx(2 * added)
-    assert judge.effects(ratio_of_ratios(one, one.turned))[0].value == pytest.approx(ratio**2)
+    instructions = FREE.counted("instructions")
+    added, ratio = (judge.effects(quantity)[0].value for quantity in (instructions.added, instructions.ratio))
+    assert judge.effects(difference_of_differences(instructions, instructions.turned))[0].value == pytest.approx(
+        2 * added
+    )
+    assert judge.effects(ratio_of_ratios(instructions, instructions.turned))[0].value == pytest.approx(ratio**2)
     none = FREE.counted("syscalls")
-    assert judge.effects(ratio_of_ratios(one, none))[0].missing == "it divides by a count of zero"
+    assert judge.effects(ratio_of_ratios(instructions, none))[0].missing == "it divides by a count of zero"
 
 
 @pytest.mark.parametrize("region", [SLOWER, SLOWER | MOST])
 def test_one_refused_case_leaves_a_group_open_unless_the_others_decide(judge, region):
-    one = said(DESIGNS.ratio, region, so="So avoid them.")
-    effects = judge.effects(one.slots[0].main)
+    declared = said(DESIGNS.ratio, region, so="So avoid them.")
+    effects = judge.effects(declared.slots[0].main)
     for refused in range(len(effects)):
-        doubted = [replace(each, doubt="made up") if at == refused else each for at, each in enumerate(effects)]
-        result, decided = judge(one, {"it": doubted}), "of" in region
+        doubted = [replace(effect, doubt="made up") if at == refused else effect for at, effect in enumerate(effects)]
+        result, decided = judge(declared, {"it": doubted}), "of" in region
         said_of_it, text = shown.said(result, judge.run), spoken(result, judge.run)
         assert result.outcome is (HOLDS if decided else UNDECIDED) and said_of_it.mark == ("✓" if decided else "·")
         assert ("avoid" in text) == said_of_it.asserted == decided and ("made up" in text) != decided
 
 
 def test_a_typical_and_an_undisturbed_machine_that_contradict_each_other_leave_it_undecided(judge):
-    one = said(FREE.ratio, over(2.0))
+    declared = said(FREE.ratio, over(2.0))
 
-    def found(*undisturbed: float) -> Found:
-        return judge(one, {"it": [Effect(2.5, 2.4, 2.6, freedom=9.0, undisturbed=undisturbed)]})
+    def result_of(*undisturbed: float) -> FindingResult:
+        return judge(declared, {"it": [Effect(2.5, 2.4, 2.6, freedom=9.0, undisturbed=undisturbed)]})
 
-    assert found(2.45, 2.35, 2.55).outcome is found(2.0, 1.9, 2.1).outcome is HOLDS, "nor does one that is undecided"
-    against = found(1.8, 1.7, 1.9)
+    assert result_of(2.45, 2.35, 2.55).outcome is result_of(2.0, 1.9, 2.1).outcome is HOLDS, (
+        "nor does one that is undecided"
+    )
+    against = result_of(1.8, 1.7, 1.9)
     assert against.outcome is UNDECIDED and shown.said(against, judge.run).mark == "?", "however well it is known"
     assert "on a typical machine it holds, on an undisturbed one it does not" in spoken(against, judge.run)
 
@@ -358,9 +376,9 @@ def test_nanoseconds_are_judged_on_kinds_of_machine_that_are_committed(tmp_path)
     elsewhere = Judge(load_run(make_run(tmp_path, rounds=2)))
     assert not elsewhere.clock
     loads = pairs("zero-cost", variant="nonbox", baseline="manual", only=["nonbox"]).where(
-        lambda one: OFF in one.key[2]
+        lambda declared: OFF in declared.key[2]
     )
-    for of, judged in (
+    for quantity, judged in (
         (FREE.added, False),
         (FREE.time(), False),
         (FREE.metric("cpu_ns").each, False),
@@ -368,8 +386,8 @@ def test_nanoseconds_are_judged_on_kinds_of_machine_that_are_committed(tmp_path)
         (FREE.counted("instructions").added, True),
         ((Pairs((FREE,)) + loads).break_even(0.05), True),
     ):
-        found = elsewhere(said(of, under(1000)), {"it": [at(2)]})
-        assert found.slots[0].judged == judged and (found.outcome is HOLDS if judged else found.outcome is None)
+        result = elsewhere(said(quantity, under(1000)), {"it": [at(2)]})
+        assert result.slots[0].judged == judged and (result.outcome is HOLDS if judged else result.outcome is None)
 
 
 # -- the marks, and what goes with them ----------------------------------------------------------------------
@@ -387,7 +405,7 @@ SENTENCE = "Async adds 85 ns, and 110 ns with calls."
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "mark", "text"),
+    ("free", "calls", "mark", "text"),
     [
         (at(85, 5), at(110, 5), "✓", f"✓ {SENTENCE} [80, 90] and [105, 115] ns"),
         (
@@ -422,9 +440,9 @@ SENTENCE = "Async adds 85 ns, and 110 ns with calls."
         (Effect(missing="it failed"), Effect(missing="it failed"), ABSENT, f"{ABSENT} (it failed"),
     ],
 )
-def test_a_mark_says_how_the_numbers_are(judge, one, other, mark, text):
-    found = judge(ADDED, {"one": [one], "other": [other]})
-    said_of_it, whole = shown.said(found, judge.run), spoken(found, judge.run)
+def test_a_mark_says_how_the_numbers_are(judge, free, calls, mark, text):
+    result = judge(ADDED, {"one": [free], "other": [calls]})
+    said_of_it, whole = shown.said(result, judge.run), spoken(result, judge.run)
     assert said_of_it.mark == mark and whole.startswith(text)
     assert said_of_it.asserted == ("Async adds" in whole) == ("So 85 ns." in whole) == (mark == "✓")
     assert said_of_it.absent == (mark == ABSENT)
@@ -433,13 +451,13 @@ def test_a_mark_says_how_the_numbers_are(judge, one, other, mark, text):
 @pytest.mark.parametrize(("half", "mark"), [(0.05, "≈"), (0.26, "?")])
 def test_a_ratio_at_the_border_is_of_use_if_it_is_known_to_a_quarter_of_its_effect(judge, half, mark):
     """On the scale of logarithms: of 2 times, to a factor of 1.19."""
-    found = judge(said(FREE.ratio, over(2.01)), {"it": [Effect(2.0, 2 * math.exp(-half), 2 * math.exp(half))]})
-    assert shown.said(found, judge.run).mark == mark
+    result = judge(said(FREE.ratio, over(2.01)), {"it": [Effect(2.0, 2 * math.exp(-half), 2 * math.exp(half))]})
+    assert shown.said(result, judge.run).mark == mark
 
 
 def test_a_border_that_was_written_after_the_run_is_fitted(judge):
-    found = judge(ADDED, {"one": [at(85, 5)], "other": [at(110, 5)]})
-    fitted, text = (of(replace(found, tested=False), judge.run) for of in (shown.said, spoken))
+    result = judge(ADDED, {"one": [at(85, 5)], "other": [at(110, 5)]})
+    fitted, text = (render(replace(result, tested=False), judge.run) for render in (shown.said, spoken))
     assert (fitted.mark, fitted.asserted) == (FITTED, True)
     assert text.startswith(f"{SENTENCE} fitted; [80, 90]") and text.endswith("So 85 ns.")
     against = judge(ADDED, {"one": [at(15, 5)], "other": [at(110, 5)]})
@@ -447,8 +465,8 @@ def test_a_border_that_was_written_after_the_run_is_fitted(judge):
 
 
 def test_what_is_not_judged_is_a_sentence_without_advice(judge):
-    found = judge(said(FREE.added, so="So."), {"it": [at(85, 5)]})
-    assert spoken(found, judge.run).startswith("It is 85 ns. [80, 90] ns") and not shown.said(found, judge.run).so
+    result = judge(said(FREE.added, so="So."), {"it": [at(85, 5)]})
+    assert spoken(result, judge.run).startswith("It is 85 ns. [80, 90] ns") and not shown.said(result, judge.run).so
     doubted = judge(said(FREE.added), {"it": [at(85, 5, doubt="made up")]})
     assert spoken(doubted, judge.run).startswith("· It: 85 ns [80, 90] ns; no evidence in this run: made up")
 
@@ -459,9 +477,11 @@ def test_a_number_that_is_shown_elsewhere_has_the_sign_that_the_sentence_says(ju
     two = {"one": FREE.added.expect(50, 150), "other": CALLS.ratio.expect(1.1, 1.3)}
     both = finding("page", "id", "It adds {one}, and {other:%}.", "added: {one}; {other:%}", two, so="So.")
 
-    def text(one: Effect, **other: list[Effect]) -> str:
+    def text(effect: Effect, **other: list[Effect]) -> str:
         return spoken(
-            elsewhere(both if other else said(FREE.added, between(50, 150)), {"it": [one], "one": [one], **other}),
+            elsewhere(
+                both if other else said(FREE.added, between(50, 150)), {"it": [effect], "one": [effect], **other}
+            ),
             judge.run,
         )
 
@@ -476,15 +496,15 @@ def test_a_number_that_is_shown_elsewhere_has_the_sign_that_the_sentence_says(ju
 
 
 def test_more_processors_than_the_machine_has_cannot_be_judged(judge):
-    for of, region in ((FREE.ratio, SLOWER), (FREE.added, ANY)):
-        text = spoken(judge(said(of, region, so="So.", processors=1000)), judge.run)
+    for quantity, region in ((FREE.ratio, SLOWER), (FREE.added, ANY)):
+        text = spoken(judge(said(quantity, region, so="So.", processors=1000)), judge.run)
         assert text.startswith(f"{ABSENT} It: ") and "about 1,000 processors" in text and "So." not in text
 
 
 def test_a_run_that_is_no_evidence_shows_numbers_and_judges_nothing(tmp_path):
     run = load_run(make_run(tmp_path, rounds=30, seed=5, profile="quick"))
-    found = Judge(run)(said(FREE.ratio, SLOWER, so="So."))
-    rough, text = shown.said(found, run), spoken(found, run)
+    result = Judge(run)(said(FREE.ratio, SLOWER, so="So."))
+    rough, text = shown.said(result, run), spoken(result, run)
     assert (rough.mark, rough.so, rough.asserted) == ("", "", False) and text.startswith("It: 3.6 times")
     assert not any(word in text for word in ("[", "expected", "not measured", "no evidence"))
     table = shown.table([rough])
@@ -495,26 +515,26 @@ def test_a_group_that_is_refused_shows_its_numbers_with_the_reason(tmp_path):
     run = load_run(make_run(tmp_path, rounds=30, seed=5, controls={OFF: 1.05, ON: 1.0}))
     text = spoken(Judge(run)(said(FREE.ratio, SLOWER)), run)
     assert text.startswith("· It: 3.6 times") and "no evidence in this run" in text
-    judged, doubt = banner(run, ["zero-cost", "ladder"])
-    assert not judged and "differs from" in doubt
+    judged, reason = banner(run, ["zero-cost", "ladder"])
+    assert not judged and "differs from" in reason
 
 
 def test_a_case_that_was_not_measured_is_no_number_at_a_border(judge):
     lacks = Pairs((FREE, pair("ladder", "frontier", "manual (best)", "live=3")))
-    found = judge(said(lacks.ratio, SLOWER))
-    assert found.outcome is UNDECIDED and shown.said(found, judge.run).mark == "·"
-    assert "1 of 2 were not measured: this run does not hold ladder" in spoken(found, judge.run)
+    result = judge(said(lacks.ratio, SLOWER))
+    assert result.outcome is UNDECIDED and shown.said(result, judge.run).mark == "·"
+    assert "1 of 2 were not measured: this run does not hold ladder" in spoken(result, judge.run)
 
 
 def test_the_figure_of_a_document_is_said_beside_a_number_and_not_alone(judge):
     slots = {"here": FREE.ratio.expect(1.8, 5), "reported": FREE.reported}
-    one = finding(
+    declared = finding(
         "page", "id", "It takes {here}; reported were {reported}.", "time: {here}; reported: {reported}", slots
     )
-    assert spoken(judge(one, {"here": [at(2.4, 0.01)]}), judge.run).startswith(
+    assert spoken(judge(declared, {"here": [at(2.4, 0.01)]}), judge.run).startswith(
         "✓ It takes 2.4 times; reported were 3.7 times. [2.39, 2.41]"
     )
-    alone = shown.said(judge(one, {"here": [Effect(missing="it failed")]}), judge.run)
+    alone = shown.said(judge(declared, {"here": [Effect(missing="it failed")]}), judge.run)
     assert alone.mark == ABSENT and alone.absent
 
 
@@ -530,7 +550,7 @@ ONE_SIDE, AROUND = between(50, 150), between(-150, 150)
 
 
 @pytest.mark.parametrize(
-    ("of", "region", "form", "effects", "text"),
+    ("quantity", "region", "form", "effects", "text"),
     [
         (FREE.added, ONE_SIDE, "", [at(86, 2)], "86 ns"),
         (FREE.added, ONE_SIDE, "+", [at(86, 2)], "+86 ns"),
@@ -561,13 +581,13 @@ ONE_SIDE, AROUND = between(50, 150), between(-150, 150)
         (FREE.reported, ANY, "", [], "3.7 times"),
     ],
 )
-def test_a_number_is_said_in_its_form(judge, of, region, form, effects, text):
-    found = shown.said(judge(said(of, region, form), {"it": effects}), judge.run)
-    assert plain(found.texts["it"]) == text
+def test_a_number_is_said_in_its_form(judge, quantity, region, form, effects, text):
+    result = shown.said(judge(said(quantity, region, form), {"it": effects}), judge.run)
+    assert plain(result.texts["it"]) == text
 
 
 @pytest.mark.parametrize(
-    ("of", "region", "form", "text"),
+    ("quantity", "region", "form", "text"),
     [
         (FREE.added, ONE_SIDE, "", "50 to 150 ns"),
         (FREE.added, AROUND, "", "-150 to +150 ns"),
@@ -578,8 +598,8 @@ def test_a_number_is_said_in_its_form(judge, of, region, form, effects, text):
         (FREE.ratio, SLOWER, "", "at least 1.0 times"),
     ],
 )
-def test_what_was_expected_is_said_in_the_same_form(judge, of, region, form, text):
-    assert plain(shown.said(judge(said(of, region, form)), judge.run).expected) == text
+def test_what_was_expected_is_said_in_the_same_form(judge, quantity, region, form, text):
+    assert plain(shown.said(judge(said(quantity, region, form)), judge.run).expected) == text
 
 
 def test_the_other_machines_stand_behind_with_what_is_not_as_expected_there(judge, monkeypatch):
@@ -597,17 +617,17 @@ def test_the_other_machines_stand_behind_with_what_is_not_as_expected_there(judg
         },
         machines()[-1].series: {("page-id", "one"): row("one", 400, "does not hold")},
     }
-    monkeypatch.setattr(shown, "said_by", lambda kind, one: series[one])
-    found = judge(ADDED, {"one": [at(85, 5)], "other": [at(110, 5)]})
-    assert spoken(found, judge.run).split("\n")[0].endswith(f"; {first}: 79 and 185 ns; {last}: ≠ 400 ns")
-    assert shown.said(found, judge.run).elsewhere == {first: "✓"}, "what is not measured in full decides nothing"
+    monkeypatch.setattr(shown, "said_by", lambda kind, name: series[name])
+    result = judge(ADDED, {"one": [at(85, 5)], "other": [at(110, 5)]})
+    assert spoken(result, judge.run).split("\n")[0].endswith(f"; {first}: 79 and 185 ns; {last}: ≠ 400 ns")
+    assert shown.said(result, judge.run).elsewhere == {first: "✓"}, "what is not measured in full decides nothing"
     series[machines()[-1].series]["page-id", "one"]["hash"] = "defined otherwise"
-    assert spoken(found, judge.run).split("\n")[0].endswith(f"{last}: not measured")
+    assert spoken(result, judge.run).split("\n")[0].endswith(f"{last}: not measured")
 
 
 def test_numbers_link_to_the_comparisons_that_they_are_of(judge):
-    one, added = said(FREE.ratio, SLOWER, so="So it is {it}."), said(more_added(CALLS, FREE))
-    html = shown.html(shown.said(judge(one), judge.run))
+    ratio, added = said(FREE.ratio, SLOWER, so="So it is {it}."), said(difference_of_differences(CALLS, FREE))
+    html = shown.html(shown.said(judge(ratio), judge.run))
     assert (
         html.count('href="#note-') == 2 and 'title="expected: at least 1.0' in html and 'id="finding-page-id"' in html
     )
@@ -620,11 +640,11 @@ def test_numbers_link_to_the_comparisons_that_they_are_of(judge):
 def test_a_cause_is_confirmed_refuted_or_open_on_each_machine(judge, monkeypatch):
     texts: list[str] = []
     monkeypatch.setattr(reading, "say", texts.append)
-    page, one = Reading(judge.run), shown.said(judge(ADDED, {"one": [at(85, 5)], "other": [at(110, 5)]}), judge.run)
+    page, cause = Reading(judge.run), shown.said(judge(ADDED, {"one": [at(85, 5)], "other": [at(110, 5)]}), judge.run)
     here = reading.short(judge.run.info.machine)
 
     def why(*marks: str, **elsewhere: str) -> str:
-        page.why(*(msgspec.structs.replace(one, mark=mark, elsewhere=elsewhere) for mark in marks))
+        page.why(*(msgspec.structs.replace(cause, mark=mark, elsewhere=elsewhere) for mark in marks))
         return texts.pop() if texts else ""
 
     assert why("✓", FITTED) == f"**Cause consistent on the {here}.**"
@@ -635,17 +655,17 @@ def test_a_cause_is_confirmed_refuted_or_open_on_each_machine(judge, monkeypatch
 
 
 def test_a_page_of_another_machine_begins_with_how_fast_it_is(judge, monkeypatch):
-    one = said(FREE.turned.time())
-    ((_, hash),) = hashes_of([one]).items()
+    declared = said(FREE.turned.time())
+    ((_, hash),) = hashes_of([declared]).items()
     ends = dict.fromkeys(("value", "low", "high", "least", "greatest"), 50.0) | {"tested": "yes"}
     row = {("page-id", "it"): ends | {"hash": hash, "true": None, "outcome": SHOWN}}
     monkeypatch.setattr(shown, "said_by", lambda kind, series: row)
-    lines = [shown.markdown(shown.yardstick(judge(one, {"it": [at(ns, 1)]}), judge.run)) for ns in (110, 25)]
+    lines = [shown.markdown(shown.yardstick(judge(declared, {"it": [at(ns, 1)]}), judge.run)) for ns in (110, 25)]
     name = machines()[0].name
     assert f"2.2 times as slow as the committed {name}: it takes 110 ns, there 50 ns" in plain(lines[0])
     assert "2.0 times as fast as" in lines[1]
     monkeypatch.setattr(shown, "kind", lambda machine: machines()[0].kind)
-    assert not shown.markdown(shown.yardstick(judge(one), judge.run)), "one of a kind that is committed"
+    assert not shown.markdown(shown.yardstick(judge(declared), judge.run)), "one of a kind that is committed"
 
 
 def test_what_is_added_stands_on_top_of_what_it_is_added_to(judge):
@@ -688,7 +708,9 @@ def test_what_is_added_stands_on_top_of_what_it_is_added_to(judge):
 )
 def test_what_a_program_can_see_to_be_wrong_is_refused(given, message):
     texts = {name: text for name, text in given.items() if isinstance(text, str)}
-    slots = {"it": FREE.added.expect(50, 150)} | {name: of for name, of in given.items() if name not in texts}
+    slots = {"it": FREE.added.expect(50, 150)} | {
+        name: quantity for name, quantity in given.items() if name not in texts
+    }
     texts = {"sentence": "It adds {it}.", "label": "added: {it}"} | texts
     with pytest.raises(ValueError, match=f"finding page-id: .*{message}"):
         finding("page", "id", texts.pop("sentence"), texts.pop("label"), slots, **texts)
@@ -711,7 +733,7 @@ UNMEASURED = dict.fromkeys(("low", "high", "least", "greatest"))
 
 
 @pytest.mark.parametrize(
-    ("of", "numbers", "least", "most", "loose"),
+    ("quantity", "numbers", "least", "most", "loose"),
     [
         (FREE.added, (40, 80), 20, 160, []),
         (FREE.added, (40, 80), 19.9, 160.1, [19.9, 160.1]),
@@ -726,12 +748,12 @@ UNMEASURED = dict.fromkeys(("low", "high", "least", "greatest"))
         (FREE.ratio, (1.0,), 0.99, 1.021, [1.021]),
     ],
 )
-def test_a_border_is_as_tight_as_what_was_measured(of, numbers, least, most, loose):
+def test_a_border_is_as_tight_as_what_was_measured(quantity, numbers, least, most, loose):
     """An outer one at most twice as far as the farthest number, an inner one half as far as the nearest; around no
     effect twice as far as the farthest end, or as what counts as a difference. Of a ratio, how far is how much more the
     slower side takes.
     """
-    judged = said(of, between(least, most)).slots[0]
+    judged = said(quantity, between(least, most)).slots[0]
     assert lint.loose(judged, [*ends(*numbers), UNMEASURED]) == loose
     assert not lint.loose(judged, [UNMEASURED])
     assert not lint.loose(replace(judged, why="measured on two machines alone"), ends(*numbers))
@@ -741,22 +763,22 @@ def test_a_border_is_as_tight_as_what_was_measured(of, numbers, least, most, loo
 
 
 def test_a_definition_survives_the_notebook_that_holds_it():
-    for one in (ADDED, said(FREE.reported)):
-        assert msgspec.convert(json.loads(json.dumps(record(one))), Finding) == one
+    for declared in (ADDED, said(FREE.reported)):
+        assert msgspec.convert(json.loads(json.dumps(record(declared))), Finding) == declared
 
 
 def test_a_definition_is_what_is_judged_and_not_how_it_is_said():
     limits = limits_of_today()
     with_a_further_study = {**limits, ("dummy", FREE.key, FREE.baseline): 0.5}
 
-    def hash_of(one: Finding, limits=limits) -> object:
-        return row_of(one.slots[0], limits)["hash"]
+    def hash_of(declared: Finding, limits=limits) -> object:
+        return row_of(declared.slots[0], limits)["hash"]
 
-    one = said(FREE.ratio, under(2))
+    declared = said(FREE.ratio, under(2))
     also = said(FREE.ratio, under(2.0), "x", so="So.")
-    assert hash_of(one) == hash_of(also) == hash_of(one, with_a_further_study)
-    assert row_of(one.slots[0], limits)["sentence"] != row_of(also.slots[0], limits)["sentence"]
-    assert hash_of(one) == hash_of(msgspec.convert(record(one), Finding))
+    assert hash_of(declared) == hash_of(also) == hash_of(declared, with_a_further_study)
+    assert row_of(declared.slots[0], limits)["sentence"] != row_of(also.slots[0], limits)["sentence"]
+    assert hash_of(declared) == hash_of(msgspec.convert(record(declared), Finding))
     others = [
         said(FREE.ratio, under(2.01)),
         said(FREE.ratio, over(2)),
@@ -770,7 +792,7 @@ def test_a_definition_is_what_is_judged_and_not_how_it_is_said():
         said(FREE.reported),
     ]
     stricter = {pair: limit / 2 for pair, limit in limits.items()}
-    assert len({hash_of(one), hash_of(one, stricter), *map(hash_of, others)}) == len(others) + 2
+    assert len({hash_of(declared), hash_of(declared, stricter), *map(hash_of, others)}) == len(others) + 2
 
 
 def test_what_holds_together_with_a_number_is_a_part_of_its_definition():
@@ -778,8 +800,10 @@ def test_what_holds_together_with_a_number_is_a_part_of_its_definition():
     expected, calls = FREE.added.expect(50, 150), CALLS.added
 
     def hash_of(sentence: str, **slots: Quantity | Expected) -> str:
-        one = finding("page", "id", sentence, f"{' '.join(f'{{{name}}}' for name in slots)}", {"one": expected} | slots)
-        return hashes_of([one])["page-id", "one"]
+        declared = finding(
+            "page", "id", sentence, f"{' '.join(f'{{{name}}}' for name in slots)}", {"one": expected} | slots
+        )
+        return hashes_of([declared])["page-id", "one"]
 
     alone, it = hash_of("{one}.", one=expected), said(FREE.added, between(50, 150)).slots[0]
     judged = [*(getattr(it, name) for name in OF_FINDING), [0.01], it.main.cases]

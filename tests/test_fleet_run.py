@@ -153,8 +153,8 @@ def round_of(line: str) -> str:
 
 def test_a_feature_that_no_node_has_is_refused_in_a_line(start, slurm):
     process = start(machines={"node-a": "alpha", "node-c": "gamma"})
-    said = process.communicate(timeout=PATIENCE_S)[0]
-    assert process.returncode == 1 and "StepFailed: node-c: Slurm refuses the job; " in said.splitlines()[-1], said
+    output = process.communicate(timeout=PATIENCE_S)[0]
+    assert process.returncode == 1 and "StepFailed: node-c: Slurm refuses the job; " in output.splitlines()[-1], output
     assert not slurm.jobs()
 
 
@@ -171,9 +171,9 @@ def test_a_dead_node_and_a_dead_submitter_lose_no_round_and_measure_nothing_twic
     first.communicate()
 
     second = start(machines=alone)
-    said = second.communicate(timeout=PATIENCE_S)[0]
-    assert second.returncode == 0, said
-    assert (tmp_path / "reports" / "index.html").exists() and "The site: " in said
+    output = second.communicate(timeout=PATIENCE_S)[0]
+    assert second.returncode == 0, output
+    assert (tmp_path / "reports" / "index.html").exists() and "The site: " in output
     (b,) = tmp_path.glob("runs/node-b/*")
     after = (b / f"{STUDY}.time.csv").read_text().splitlines(keepends=True)
     last_round = round_of(before[-1])  # may be incomplete: it is measured again
@@ -185,11 +185,11 @@ def test_a_dead_node_and_a_dead_submitter_lose_no_round_and_measure_nothing_twic
 
 def test_jobs_that_fail_are_tried_three_times(start, slurm, tmp_path):
     process = start(python="/bin/false")
-    said = process.communicate(timeout=PATIENCE_S)[0]
+    output = process.communicate(timeout=PATIENCE_S)[0]
     assert process.returncode == 1 and not slurm.jobs()
     for machine in CONFIG["machines"]:
         log = (tmp_path / "fleet" / "logs" / f"{machine}.log").read_text()
-        assert f"{machine}: no run; its log: " in said and log.count("make: *** ") == 3, log
+        assert f"{machine}: no run; its log: " in output and log.count("make: *** ") == 3, log
 
 
 def test_a_machine_that_never_answers_is_given_up(start, slurm):
@@ -197,7 +197,7 @@ def test_a_machine_that_never_answers_is_given_up(start, slurm):
     other += ["--wrap", "sleep 600"]
     number = subprocess.run(other, env=slurm.env, capture_output=True, text=True, check=True).stdout.strip()
     process = start(machines={"node-b": "beta"}, hours=0.002)
-    said = process.communicate(timeout=PATIENCE_S)[0]
+    output = process.communicate(timeout=PATIENCE_S)[0]
     assert slurm.jobs() == ["b"], "its job is still waiting"
     subprocess.run(["scancel", number], env=slurm.env, check=True)
-    assert process.returncode == 1 and "node-b: no run; its log: " in said, said
+    assert process.returncode == 1 and "node-b: no run; its log: " in output, output

@@ -9,10 +9,10 @@ import shutil
 import subprocess
 import tomllib
 
-from ours import RUST
+from ours import RUST, crate_of
 
 from async_cost.workflow.execute import GLANCE
-from async_cost.workflow.studies import crate_of, source_of
+from async_cost.workflow.studies import source_of
 from async_cost.workflow.toolchain import CARGO_ENV, ROOT
 
 #: A cell of the crate view: its tags and its lines, which are comments.

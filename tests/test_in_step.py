@@ -10,10 +10,10 @@ import pytest
 from jupytext.config import find_jupytext_configuration_file
 from nbconvert.exporters import ScriptExporter
 from nbformat.v4 import new_output
-from ours import LIBRARIES, NOTEBOOKS, RUST
+from ours import LIBRARIES, NOTEBOOKS, RUST, crate_of
 
 from async_cost.workflow.pairing import is_paired, tidied, tidy
-from async_cost.workflow.studies import crate_of, source_of
+from async_cost.workflow.studies import source_of
 from async_cost.workflow.toolchain import ROOT
 
 ANALYSIS = ROOT / "notebooks" / "boxing-cost" / "analysis.ipynb"

@@ -24,36 +24,36 @@ def estimated(values: pl.DataFrame, **pools) -> pl.DataFrame:
 
 def test_the_interval_of_one_sitting_is_that_of_the_medians_of_processes():
     """Medians 1, 2, 3, 6: mean 3, standard error sqrt(14/3)/2, and t of three degrees of freedom is 3.1824463."""
-    found = estimated(frame([[1, 0, 5], [2, 2], [3], [6, 6, 6, 7]])).row(0, named=True)
+    row = estimated(frame([[1, 0, 5], [2, 2], [3], [6, 6, 6, 7]])).row(0, named=True)
     half = 3.1824463052842638 * np.sqrt(14 / 3) / 2
-    assert (found["value"], found["rounds"], found["episodes"], found["sittings"]) == (3.0, 10, 4, 1)
-    assert [found["low"], found["high"]] == pytest.approx([3 - half, 3 + half])
-    assert found["omega2"] is found["d0"] is None, "it does not cover another hour"
+    assert (row["value"], row["rounds"], row["episodes"], row["sittings"]) == (3.0, 10, 4, 1)
+    assert [row["low"], row["high"]] == pytest.approx([3 - half, 3 + half])
+    assert row["omega2"] is row["d0"] is None, "it does not cover another hour"
 
 
 def test_the_interval_does_not_depend_on_what_the_column_is_called():
     values = frame([[1], [2], [3], [6]])
     for name in ("v", "mean", "moves", "pool", "above", "value", "sorted"):
-        found = estimates(values.rename({"value": name}), name, ["variant"])
-        assert found.rename({name: "value"}).equals(estimated(values))
+        table = estimates(values.rename({"value": name}), name, ["variant"])
+        assert table.rename({name: "value"}).equals(estimated(values))
     with pytest.raises(pl.exceptions.DuplicateError, match="error"):
         estimates(values.rename({"value": "error"}), "error", ["variant"])
 
 
 def test_with_few_processes_rounds_alone_bound_the_median():
     values = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0]]
-    together = [[one for some in values for one in some]]
-    few, one = (estimated(frame(some)).drop("episodes") for some in (values, together))
-    assert few.equals(one) and few.row(0)[1:4] == (4.0, 1.0, 7.0)
+    together = [[value for some in values for value in some]]
+    few, single = (estimated(frame(some)).drop("episodes") for some in (values, together))
+    assert few.equals(single) and few.row(0)[1:4] == (4.0, 1.0, 7.0)
     assert quantile(few["freedom"].item()) == pytest.approx(1.959964)
 
 
 def test_keys_of_different_numbers_of_processes_are_estimated_side_by_side():
     both = pl.concat([frame([[1], [2], [3], [6]], "four"), frame([[1, 2, 3], [4, 5, 6]], "two")])
-    found = estimated(both)
-    assert dict(found.select("variant", "episodes").rows()) == {"four": 4, "two": 2}
-    assert found.filter(variant="four").equals(estimated(frame([[1], [2], [3], [6]], "four")))
-    assert estimated(both.clear()).columns == found.columns
+    table = estimated(both)
+    assert dict(table.select("variant", "episodes").rows()) == {"four": 4, "two": 2}
+    assert table.filter(variant="four").equals(estimated(frame([[1], [2], [3], [6]], "four")))
+    assert estimated(both.clear()).columns == table.columns
 
 
 def test_two_sittings_by_hand():
@@ -61,26 +61,26 @@ def test_two_sittings_by_hand():
     5.5. One comparison has no others to be moderated by: t over sittings, unless d0 is known.
     """
     values = frame([[1], [3], [4], [8]]).with_columns(sitting=pl.col("episode") // 2)
-    found = estimated(values).row(0, named=True)
-    assert (found["value"], found["omega2"], found["prior"], found["d0"]) == (4.0, 5.5, 8.0, 0.0)
-    assert found["within"] == 5.0 and found["error"] == pytest.approx(2.0)
-    assert found["freedom"] == 1 and found["high"] == pytest.approx(4 + 2 * stats.t.ppf(0.975, 1))
+    row = estimated(values).row(0, named=True)
+    assert (row["value"], row["omega2"], row["prior"], row["d0"]) == (4.0, 5.5, 8.0, 0.0)
+    assert row["within"] == 5.0 and row["error"] == pytest.approx(2.0)
+    assert row["freedom"] == 1 and row["high"] == pytest.approx(4 + 2 * stats.t.ppf(0.975, 1))
     known = {"pool": 0, "keys": 2, "omega2": 3.0, "d0": 10.0}
     both = estimated(values, pools=pl.DataFrame([{"variant": "v"} | known])).row(0, named=True)
     assert both["error"] == pytest.approx(np.sqrt((10 * (2.5 + 3) + 8) / 11 / 2))
     of_prior = 1 / ((2.5 / 5.5) ** 2 / 2 + (3 / 5.5) ** 2 / 10)
     assert both["freedom"] == pytest.approx(1 / ((10 / 11) ** 2 / of_prior + (1 / 11) ** 2))
-    one = estimated(values.filter(sitting=0), pools=pl.DataFrame([{"variant": "v"} | known]))
-    assert one["sittings"].item() == 1 and one["error"].is_null().item(), "two processes are too few"
+    single = estimated(values.filter(sitting=0), pools=pl.DataFrame([{"variant": "v"} | known]))
+    assert single["sittings"].item() == 1 and single["error"].is_null().item(), "two processes are too few"
 
 
 def test_one_sitting_takes_the_hours_of_the_reference_where_they_are_known():
     """Processes 1, 2, 3, 6: v = 14/12; an hour adds 3."""
     known = {"variant": "v", "pool": 0, "keys": 2, "omega2": 3.0, "d0": 10.0}
-    found = estimated(frame([[1], [2], [3], [6]]), pools=pl.DataFrame([known])).row(0, named=True)
+    row = estimated(frame([[1], [2], [3], [6]]), pools=pl.DataFrame([known])).row(0, named=True)
     v = 14 / 3 / 4
-    assert found["error"] == pytest.approx(np.sqrt(v + 3))
-    assert found["freedom"] == pytest.approx(1 / ((v / (v + 3)) ** 2 / 3 + (3 / (v + 3)) ** 2 / 10))
+    assert row["error"] == pytest.approx(np.sqrt(v + 3))
+    assert row["freedom"] == pytest.approx(1 / ((v / (v + 3)) ** 2 / 3 + (3 / (v + 3)) ** 2 / 10))
 
 
 def test_the_prior_is_as_free_as_the_variances_of_its_pool_agree_and_as_it_moves_independently():
@@ -88,8 +88,8 @@ def test_the_prior_is_as_free_as_the_variances_of_its_pool_agree_and_as_it_moves
 
     def pool(spread: np.ndarray | float = 1.0, common: float = 0.0) -> pl.DataFrame:
         """400 comparisons over six sittings, in which v is 1 and an hour adds 2."""
-        own, together = rng.normal(size=(400, 6)), rng.normal(size=(1, 6))
-        hour = np.sqrt(2) * (np.sqrt(1 - common) * own + np.sqrt(common) * together)
+        alone, together = rng.normal(size=(400, 6)), rng.normal(size=(1, 6))
+        hour = np.sqrt(2) * (np.sqrt(1 - common) * alone + np.sqrt(common) * together)
         means = (hour + rng.normal(size=(400, 6))) * np.reshape(np.sqrt(spread), (-1, 1))
         moves = means - means.mean(axis=1, keepdims=True)
         return pl.DataFrame({"v": 1.0, "s2": means.var(axis=1, ddof=1), "moves": moves.tolist()})
@@ -108,17 +108,17 @@ def test_the_prior_is_as_free_as_the_variances_of_its_pool_agree_and_as_it_moves
         rows.with_columns(pool=pl.lit(name), keys=keys, sittings=sittings.get(name, 6))
         for name, (rows, keys) in cases.items()
     ]
-    found = {name: (omega2, d0) for name, omega2, d0 in hours(pl.concat(together)).rows()}
+    priors = {name: (omega2, d0) for name, omega2, d0 in hours(pl.concat(together)).rows()}
     for name, rows in zip(cases, together, strict=True):
         alone = hours(rows).rows()
-        assert alone == ([(name, *map(pytest.approx, found[name]))] if name in found else [])
-    omega2, free = found["plain"]
+        assert alone == ([(name, *map(pytest.approx, priors[name]))] if name in priors else [])
+    omega2, free = priors["plain"]
     assert omega2 == pytest.approx(2, rel=0.15) and free > 100
-    assert found["uneven"][1] == pytest.approx(4, rel=0.4)
-    assert found["shared keys"][1] == 5 * 8 / 2, "comparisons that share keys repeat one another"
-    assert found["common"][1] < 30, "and so do those that an hour moves together"
-    assert found["two"][1] > 20, "two sittings cannot tell"
-    assert "one" not in found
+    assert priors["uneven"][1] == pytest.approx(4, rel=0.4)
+    assert priors["shared keys"][1] == 5 * 8 / 2, "comparisons that share keys repeat one another"
+    assert priors["common"][1] < 30, "and so do those that an hour moves together"
+    assert priors["two"][1] > 20, "two sittings cannot tell"
+    assert "one" not in priors
 
 
 # -- coverage ------------------------------------------------------------------------------------------------
@@ -138,8 +138,8 @@ def simulated(seed: int, hour: float, process: float) -> pl.DataFrame:
     return pl.concat([rows, rows])
 
 
-def share_inside(found: pl.DataFrame) -> float:
-    return ((found["low"] <= 0) & (found["high"] >= 0)).mean()
+def share_inside(intervals: pl.DataFrame) -> float:
+    return ((intervals["low"] <= 0) & (intervals["high"] >= 0)).mean()
 
 
 @pytest.mark.parametrize(("hour", "process"), [(0.0, 0.02), (0.005, 0.02), (0.02, 0.01)])
@@ -152,8 +152,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say_whatever_an_hour_does(hou
     # Intervals of t are a little wide where some processes are far off.
     assert 0.93 <= share <= 0.985, f"{share:.1%}"
     if hour >= process:
-        one = estimated(values.with_columns(sitting=0))
-        assert share_inside(one) < 0.75, "an interval over processes alone is too narrow"
+        single = estimated(values.with_columns(sitting=0))
+        assert share_inside(single) < 0.75, "an interval over processes alone is too narrow"
 
 
 #: True ratios of one study, and the noise of both of their sides.
@@ -203,14 +203,14 @@ def test_intervals_of_differences_hold_the_truth_whatever_the_ratio_and_the_nois
     for _ in range(40):
         known = {} if sittings > 1 else of_differences(differing(rng, 6))[1]
         parts.append(of_differences(differing(rng, sittings), **known)[0])
-    found = pl.concat(parts)
-    ratio = pl.Series([OF_ONE_STUDY[pair][0] for pair in found["pair"]])
-    inside = (found["low"] <= 100 * (ratio - 1)) & (found["high"] >= 100 * (ratio - 1))
+    table = pl.concat(parts)
+    ratio = pl.Series([OF_ONE_STUDY[pair][0] for pair in table["pair"]])
+    inside = (table["low"] <= 100 * (ratio - 1)) & (table["high"] >= 100 * (ratio - 1))
     assert 0.93 <= inside.mean() <= 0.975, f"{inside.mean():.1%}"
     by_ratio = pl.DataFrame({"ratio": ratio, "inside": inside}).group_by("ratio").agg(pl.col("inside").mean())
     assert by_ratio["inside"].is_between(0.9, 1).all(), by_ratio
-    equal = found.filter(pl.Series(ratio == 1.02))
-    width, of_ratio = ((equal[f"high{of}"] - equal[f"low{of}"]).median() for of in ("", "_ratio"))
+    equal = table.filter(pl.Series(ratio == 1.02))
+    width, of_ratio = ((equal[f"high{suffix}"] - equal[f"low{suffix}"]).median() for suffix in ("", "_ratio"))
     assert width / 102 == pytest.approx(of_ratio, rel=0.1), "what is 200 times as long widens no interval but its own"
 
 
@@ -221,17 +221,17 @@ def test_a_difference_has_the_sign_of_its_ratio_where_a_few_slow_processes_decid
     rounds = rounds.with_columns(episode=pl.int_range(10), sitting=0, round=pl.int_range(10))
     rounds = pl.concat([rounds, rounds.with_columns(round=pl.col("round") + 10)])
     assert (rounds["place0"] - rounds["place1"]).mean() < 0
-    found, back = (
+    forward, back = (
         differences(rounds.rename(names), (1.0, -1.0), ["variant"]).row(0, named=True)
         for names in ({}, {"place0": "place1", "place1": "place0"})
     )
     ratio = estimated(rounds.with_columns(value=(pl.col("place0") / pl.col("place1")).log())).row(0, named=True)
-    assert found["value"] > 0 and ratio["value"] > 0
-    assert found["value"] / (100 * 7**0.1) == pytest.approx(np.exp(ratio["value"]) - 1), (
+    assert forward["value"] > 0 and ratio["value"] > 0
+    assert forward["value"] / (100 * 7**0.1) == pytest.approx(np.exp(ratio["value"]) - 1), (
         "the baseline's time, ratio - 1"
     )
     assert [-back[name] for name in ("value", "high", "low")] == pytest.approx(
-        [found[name] for name in ("value", "low", "high")]
+        [forward[name] for name in ("value", "low", "high")]
     )
 
 
@@ -240,8 +240,8 @@ def test_the_chance_of_nothing_agrees_with_the_interval():
     for episodes, rounds in ((8, 5), (1, 40)):
         values = rng.normal(0, 0.01 * (episodes > 1), (300, episodes, 1)) + rng.normal(0, 0.02, (300, episodes, rounds))
         places = dict(zip(("variant", "episode", "round"), map(np.ravel, np.indices(values.shape)), strict=True))
-        found = estimated(pl.DataFrame(places | {"value": values.ravel()}))
-        misses, unlikely = (found["low"] > 0) | (found["high"] < 0), found["chance"] < 1 - CONFIDENCE
+        table = estimated(pl.DataFrame(places | {"value": values.ravel()}))
+        misses, unlikely = (table["low"] > 0) | (table["high"] < 0), table["chance"] < 1 - CONFIDENCE
         assert misses.any()
         assert (misses == unlikely).all() if episodes >= LEAST_EPISODES else (misses >= unlikely).all()
 
@@ -254,7 +254,7 @@ def test_the_sign_test_leaves_out_what_is_exactly_nothing():
 
 def test_a_sitting_without_spread_of_its_own_counts_by_its_mean():
     values = frame([[1], [2], [4], [5]]).with_columns(sitting=pl.col("episode"))
-    found = spreads(of_sittings(values, "value", ["variant"]), ["variant"]).row(0, named=True)
-    assert (found["v"], found["free"], found["sittings"]) == (0.0, 0, 4)
+    spread = spreads(of_sittings(values, "value", ["variant"]), ["variant"]).row(0, named=True)
+    assert (spread["v"], spread["free"], spread["sittings"]) == (0.0, 0, 4)
     row = estimated(values).row(0, named=True)
-    assert row["error"] == pytest.approx(np.sqrt(found["s2"] / 4)) and row["freedom"] == 3
+    assert row["error"] == pytest.approx(np.sqrt(spread["s2"] / 4)) and row["freedom"] == 3

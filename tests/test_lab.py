@@ -132,13 +132,13 @@ class Notebook:
 
     def find(self, text: str, tag: str = "") -> int:
         """The one code cell with this text, and with this tag."""
-        found = [
+        matches = [
             number
             for number, cell in enumerate(self.cells())
             if cell["type"] == "code" and text in cell["source"] and (not tag or tag in cell["tags"])
         ]
-        assert len(found) == 1, f"{text!r} is in the cells {found}"
-        return found[0]
+        assert len(matches) == 1, f"{text!r} is in the cells {matches}"
+        return matches[0]
 
     def select(self, number: int) -> None:
         """Makes a cell the one that keys act on."""
@@ -173,7 +173,7 @@ class Notebook:
         def done() -> bool:
             cells = self.cells()[first : last + 1]
             if self.idle():
-                self.check(first, last)  # after an error, the cells below it do not run
+                self.check(first, last)  # an error is told at once
             # All are sent at once, and the numbers say that all of them have come back.
             return (
                 all(

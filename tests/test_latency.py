@@ -52,10 +52,10 @@ def test_a_block_is_driven_alike(rows):
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_a_row_is_driven_as_its_keys_say(row):
     for _, _, parameter in (row.price.key, row.price.baseline):
-        said = parts(parameter)
-        assert said.get("driver", row.driver) == row.driver
-        assert said.get("workers", row.workers) == row.workers
-        assert (row.driver == "task") == ("driver" in said), "a root that is a task is said to be one"
+        stated = parts(parameter)
+        assert stated.get("driver", row.driver) == row.driver
+        assert stated.get("workers", row.workers) == row.workers
+        assert (row.driver == "task") == ("driver" in stated), "a root that is a task is said to be one"
 
 
 def test_the_findings_that_explain_them_exist():

@@ -33,13 +33,13 @@ def functions(file) -> list[str]:
 
 
 def test_each_number_draws_an_order_and_always_the_same(program):
-    said, orders = set(), []
+    outputs, orders = set(), []
     for number in (7, 8, 7):
         with layouts.relinked(program, number) as file:
             assert (file is not None) == CAN
-            said.add(subprocess.run([file or program], check=True, capture_output=True).stdout)
+            outputs.add(subprocess.run([file or program], check=True, capture_output=True).stdout)
             orders.append(functions(file or program))
-    assert len(said) == 1, "all do the same"
+    assert len(outputs) == 1, "all do the same"
     assert orders[0] == orders[2] and sorted(orders[0]) == sorted(orders[1]) == sorted(functions(program))
     assert (orders[0] != orders[1]) == CAN
 

@@ -35,13 +35,13 @@ def explored(crate: str) -> dict[str, Explored]:
     """Every loom test of a crate, run in every order; nothing is weakened, and each tells what could be."""
     binary = built("cargo test --workspace --all-features --test loom", "under_loom")[crate]["loom"]
     listed = subprocess.run([binary, "--list"], check=True, capture_output=True, text=True).stdout
-    found = {}
+    tests = {}
     for test in re.findall(r"^(\S+): test$", listed, re.MULTILINE):
         began = time.monotonic()
         done = weakened(binary, test, "list", "--nocapture")
         places = frozenset(re.findall(r"^place (\S+)$", done.stdout, re.MULTILINE))
-        found[test] = Explored(binary, done.returncode, done.stdout + done.stderr, places, time.monotonic() - began)
-    return found
+        tests[test] = Explored(binary, done.returncode, done.stdout + done.stderr, places, time.monotonic() - began)
+    return tests
 
 
 @pytest.mark.parametrize("crate", CRATES)

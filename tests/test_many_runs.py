@@ -8,7 +8,7 @@ from made_up_runs import LADDER, OFF, REVERSED, change_record, copy_of, make_run
 
 from async_cost.findings.operands import pair
 from async_cost.machines import claims
-from async_cost.machines.many import chosen_folders, read_many
+from async_cost.machines.many import candidate_folders, read_many
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.measured import Measured
@@ -36,19 +36,19 @@ def test_many_runs_say_what_each_says_alone(honest):
         run = load_run(folder)
         for study in run.info.studies:
             alone = Measured(run, study).comparisons
-            found = together.ratios.filter(run=run.info.run_id, study=study)
-            assert found.height == alone.height > 0
+            ratios = together.ratios.filter(run=run.info.run_id, study=study)
+            assert ratios.height == alone.height > 0
             for column in ("variant", "ratio", "low", "high", "verdict"):
-                assert found[column].equals(alone[column]), column
+                assert ratios[column].equals(alone[column]), column
 
 
 def test_a_run_without_comparisons_stands_beside_the_others(tmp_path):
     make_run(tmp_path, machine="alpha", rounds=6)
     empty = make_run(tmp_path, machine="beta", rounds=6, seed=9)
     change_record(empty, {"studies.zero-cost.comparisons": []})
-    found = read_many(find_runs(tmp_path))
-    assert found.aside.is_empty() and found.ratios["machine"].unique().to_list() == ["alpha"]
-    assert found.studies.filter(run=f"beta/{empty.name}").row(0)[2:4] == (False, "no comparisons")
+    many = read_many(find_runs(tmp_path))
+    assert many.aside.is_empty() and many.ratios["machine"].unique().to_list() == ["alpha"]
+    assert many.studies.filter(run=f"beta/{empty.name}").row(0)[2:4] == (False, "no comparisons")
 
 
 # -- what cannot be used -------------------------------------------------------------------------------------------
@@ -120,8 +120,8 @@ def test_a_run_cannot_speak_for_a_machine_of_another_processor(tmp_path):
 
 
 def test_one_id_in_two_places_counts_once(tmp_path):
-    one, two = (make_run(tmp_path / place, machine="m", seed=seed, rounds=10) for seed, place in enumerate("ab"))
-    together = read_many([one, two])
+    first, second = (make_run(tmp_path / place, machine="m", seed=seed, rounds=10) for seed, place in enumerate("ab"))
+    together = read_many([first, second])
     assert together.runs.height == 1
     assert "another folder holds a run of the same id" in together.aside["reason"].item()
 
@@ -133,17 +133,17 @@ def test_all_runs_and_the_one_of_the_report_are_chosen_once(tmp_path, monkeypatc
     inside, outside = make_run(tmp_path / "runs", **SMALL), make_run(tmp_path / "else", machine="other", **SMALL)
     monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("ASYNC_COST_RUN", str(outside))
-    assert chosen_folders() == [outside, inside]
+    assert candidate_folders() == [outside, inside]
     monkeypatch.setenv("ASYNC_COST_RUN", str(inside))
-    assert chosen_folders() == [inside]
+    assert candidate_folders() == [inside]
     monkeypatch.setenv("ASYNC_COST_COMPARE", f"{outside}:{inside}:{outside}")
-    assert chosen_folders() == [outside, inside]
+    assert candidate_folders() == [outside, inside]
 
 
 def test_headlines_are_of_pairs_that_are_compared():
     """A name that no study measures would be a line that never appears."""
-    for one in HEADLINES:
-        assert pair(*one)
+    for headline in HEADLINES:
+        assert pair(*headline)
 
 
 # -- derived tables ------------------------------------------------------------------------------------------------
@@ -154,7 +154,9 @@ def test_claims_are_judged_once_for_a_run(tmp_path, monkeypatch):
     monkeypatch.setenv("ASYNC_COST_REPORTS", str(tmp_path / "reports"))
     for seed, name in enumerate(("alpha", "beta")):
         make_run(tmp_path / "runs", machine=name, seed=seed, rounds=60)
-    found = claims.on_machines(read_many(find_runs(tmp_path / "runs")))
-    assert (found["machines"] <= 2).all() and found["holds"].sum() > 0
+    counts = claims.by_number_of_machines(read_many(find_runs(tmp_path / "runs")))
+    assert (counts["machines"] <= 2).all() and counts["holds"].sum() > 0
     monkeypatch.setattr(claims, "outcomes", None)
-    assert claims.on_machines(read_many(find_runs(tmp_path / "runs"))).equals(found), "from the derived table"
+    assert claims.by_number_of_machines(read_many(find_runs(tmp_path / "runs"))).equals(counts), (
+        "from the derived table"
+    )

@@ -23,7 +23,7 @@ MEDIAN = 16
 AFTER_PROSE = 0.7
 #: What makes a code cell a paragraph, and a chart.
 SAYS = re.compile(r"^(?:say|ac\.say|run\.finding)\(|^    ac\.say\(", re.MULTILINE)
-DRAWS = ("ac.intervals", "ac.bars", "ac.lines", "ac.matrix", "ac.staircase", "alt.Chart")
+DRAWS = ("ac.intervals", "ac.bars", "ac.lines", "ac.matrix", "ac.waterfall", "alt.Chart")
 ANALYSES = [path for path in NOTEBOOKS if path.name == "analysis.ipynb"]
 COMPARISONS = pl.read_csv(ROOT / "data" / "comparisons.csv")
 
@@ -54,7 +54,7 @@ def unread(cells: Sequence[nbformat.NotebookNode]) -> list[str]:
         if isinstance(node, ast.FunctionDef | ast.Assign) and any(drawing in ast.unparse(node) for drawing in DRAWS)
         for made in ([node.name] if isinstance(node, ast.FunctionDef) else map(ast.unparse, node.targets))
     }
-    found = []
+    sources = []
     for place, tree in trees.items():
         last = tree.body[-1]
         if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
@@ -63,8 +63,8 @@ def unread(cells: Sequence[nbformat.NotebookNode]) -> list[str]:
             titled = any(not isinstance(title, ast.Constant) for title in titles)
             read = titled or any(map(reads, cells[place + 1 : place + 2]))
             if (called in makers or called.startswith(DRAWS)) and not read:
-                found.append(cells[place].source)
-    return found
+                sources.append(cells[place].source)
+    return sources
 
 
 def reads(cell: nbformat.NotebookNode) -> bool:
@@ -150,8 +150,8 @@ def prose(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path not in ANALYSES], ids=name)
 def test_a_measuring_notebook_does_not_judge(path):
-    found = [text for text in prose(path) if judges(text) and not text.startswith(tuple(ALLOWED))]
-    assert not found, "\n".join(["say what differs, and let the analysis say how much:", *found])
+    judging = [text for text in prose(path) if judges(text) and not text.startswith(tuple(ALLOWED))]
+    assert not judging, "\n".join(["say what differs, and let the analysis say how much:", *judging])
 
 
 def test_what_changes_between_two_variants_is_said_without_judging():

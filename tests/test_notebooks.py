@@ -53,7 +53,9 @@ def test_every_process_was_linked_in_an_order_of_its_own(whole_run):
     info = load_run(whole_run.run).info
     drawn = [episode.layout for study in info.studies.values() for episode in study.episodes]
     if info.toolchain.target == "x86_64-unknown-linux-gnu":
-        assert None not in drawn and len(set(drawn)) >= len(drawn) - sum(one.resumed for one in info.studies.values())
+        assert None not in drawn and len(set(drawn)) >= len(drawn) - sum(
+            study.resumed for study in info.studies.values()
+        )
     else:
         assert set(drawn) == {None}
 
@@ -193,12 +195,12 @@ def test_every_page_opens_without_an_error(whole_run, browser):
     for page in pages:
         tab = browser.new_page(viewport={"width": 1280, "height": 900})
         complaints: list[str] = []
-        tab.on("console", lambda message, said=complaints: message.type == "error" and said.append(message.text))
-        tab.on("pageerror", lambda error, said=complaints: said.append(str(error)))
+        tab.on("console", lambda message, log=complaints: message.type == "error" and log.append(message.text))
+        tab.on("pageerror", lambda error, log=complaints: log.append(str(error)))
         tab.goto(page.as_uri())
         tab.wait_for_function("!document.querySelector('figure.chart:not(.drawn)')")
-        width, room = tab.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-        assert not complaints and width <= room, f"{page.name}: {complaints}, {width} px wide in a window of {room}"
+        width, window = tab.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert not complaints and width <= window, f"{page.name}: {complaints}, {width} px wide in a window of {window}"
         tab.close()
 
 

@@ -22,9 +22,12 @@ from async_cost.workflow.studies import MEASURED, measuring
 
 def linked(row: dict, turned: dict) -> str:
     """Both ratios and what one adds, each a link to where it comes from."""
-    of = [(row, numbers.RATIO, "ratio", "low", "high"), (turned, numbers.RATIO, "ratio", "low", "high")]
-    of.append((row, numbers.ADDED, "added_ns", "added_low", "added_high"))
-    return "; ".join(numbers.value(what, *(one[name] for name in names), address(one)) for one, what, *names in of)
+    shown = [(row, numbers.RATIO, "ratio", "low", "high"), (turned, numbers.RATIO, "ratio", "low", "high")]
+    shown.append((row, numbers.ADDED, "added_ns", "added_low", "added_high"))
+    return "; ".join(
+        numbers.value(what, *(comparison[name] for name in names), address(comparison))
+        for comparison, what, *names in shown
+    )
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,7 @@ def rows(run) -> tuple[dict, dict]:
     measured = Measured(load_run(run), "zero-cost")
     both = both_ways(measured.comparisons).filter(parameter=OFF, baseline_parameter=OFF)
     pairs = (("nonbox", "manual"), ("manual", "nonbox"))
-    return tuple(both.filter(variant=one, baseline_variant=other).row(0, named=True) for one, other in pairs)
+    return tuple(both.filter(variant=variant, baseline_variant=other).row(0, named=True) for variant, other in pairs)
 
 
 @pytest.fixture(scope="module")

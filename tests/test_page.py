@@ -47,8 +47,8 @@ def test_page_opens_quietly_and_alone(visit):
 
 
 def test_page_does_not_scroll_sideways(visit):
-    width, room = visit.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-    assert width <= room, f"the page is {width} px wide in a window of {room} px"
+    width, window = visit.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert width <= window, f"the page is {width} px wide in a window of {window} px"
 
 
 def test_every_chart_is_drawn_once(visit):

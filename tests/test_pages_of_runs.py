@@ -29,9 +29,11 @@ LATER = {"started": "2026-01-02T00:00:00Z", "ended": "2026-01-02T00:30:00Z"}
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> slower"
 
 
-def executed(room: str, run: Path, folder: Path, **environ: str) -> Path:
-    """The notebook of a room, executed on a run."""
-    (path,) = execute([room], folder, {"ASYNC_COST_RUN": str(run), "ASYNC_COST_EXPERIMENTS": "none"} | environ, Path)
+def executed(analysis: str, run: Path, folder: Path, **environ: str) -> Path:
+    """The notebook of an analysis, executed on a run."""
+    (path,) = execute(
+        [analysis], folder, {"ASYNC_COST_RUN": str(run), "ASYNC_COST_EXPERIMENTS": "none"} | environ, Path
+    )
     return path
 
 
@@ -58,7 +60,7 @@ def test_every_claim_is_a_row_with_its_outcome_its_region_and_what_was_compared(
     run = load_run(effect)
     rows = frame.claims(run)
     assert rows["claim"].n_unique() == rows.height == len(load_claims())
-    counted = Counter(one.published.outcome.value for one in replication.outcomes(run))
+    counted = Counter(result.published.outcome.value for result in replication.outcomes(run))
     assert dict(rows.group_by("outcome").len().iter_rows()) == counted | {"no claim": 2}
     assert rows["outcome"][-2:].to_list() == ["no claim"] * 2
     assert rows["outcome"][0] == Outcome.DOES_NOT_HOLD.value, "surprises first"
@@ -78,14 +80,14 @@ def claims(effect, runs) -> Path:
 
 def test_what_its_own_document_has_against_a_claim_stands_in_its_row(effect, claims):
     notes = dict(frame.claims(load_run(effect)).select("claim", "note").rows())
-    against = {one.id: one.own_figure for one in load_claims() if one.own_figure}
+    against = {claim.id: claim.own_figure for claim in load_claims() if claim.own_figure}
     assert {claim: notes[claim].partition("; ")[0] for claim in against} == against
     assert against["N45"] in claims.read_text(encoding="utf-8")
 
 
 def test_the_page_on_claims_counts_them_and_turns_with_the_effects(runs, claims, tmp_path):
     turned = make_run(runs / "reverse", REVERSED, ladder=LADDER, rounds=60, noise=0.002, seed=5)
-    answers = [notebook.page_of(one).answer for one in (claims, executed("replication", turned, tmp_path))]
+    answers = [notebook.page_of(path).answer for path in (claims, executed("replication", turned, tmp_path))]
     holding = [int(re.search(r"In all, (\d+) of \d+ claims hold", answer)[1]) for answer in answers]
     assert holding[0] > holding[1] > 0
 
@@ -111,8 +113,8 @@ def test_a_hostile_statement_is_shown_and_not_run(effect, claims, tmp_path, open
     column = [name.strip() for name in fold.locator("thead th").all_inner_texts()].index("outcome") + 1
     words = fold.locator(f"tbody tr td:nth-child({column})").all_inner_texts()
     assert words == sorted(words) and len(set(words)) > 1
-    width, room = tab.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-    assert width <= room and visit.complaints == []
+    width, window = tab.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert width <= window and visit.complaints == []
 
 
 # -- how far to rely on it -----------------------------------------------------------------------------------------
@@ -147,11 +149,11 @@ def test_machines_that_differ_are_counted_as_turned_round(tmp_path):
 
 
 def test_two_named_runs_stand_for_themselves(tmp_path):
-    one = make_run(tmp_path, machine="alpha", seed=1, **QUIET)
+    first = make_run(tmp_path, machine="alpha", seed=1, **QUIET)
     make_run(tmp_path, machine="ignored", seed=3, **QUIET)
-    two = make_run(tmp_path, machine="alpha", seed=2, name="20260102T000000Z", changes=LATER, **QUIET)
-    found = of_all(tmp_path, two, one, two)
-    assert "on 2 runs" in found.answer and "ignored" not in found.body
+    second = make_run(tmp_path, machine="alpha", seed=2, name="20260102T000000Z", changes=LATER, **QUIET)
+    page = of_all(tmp_path, second, first, second)
+    assert "on 2 runs" in page.answer and "ignored" not in page.body
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +189,7 @@ def test_a_machine_speaks_by_its_newest_evidence(tmp_path):
     make_run(tmp_path, machine="m", seed=1, **QUIET)
     make_run(tmp_path, machine="m", seed=2, name="20260102T000000Z", changes=LATER, **QUIET)
     make_run(tmp_path, machine="m", seed=3, name="20260103T000000Z", profile="quick", changes=LATER, **QUIET)
-    chosen = hardware.one_of_each(read_many(find_runs(tmp_path)))
+    chosen = hardware.representative_ratios(read_many(find_runs(tmp_path)))
     assert chosen["run"].unique().to_list() == ["m/20260102T000000Z"]
 
 

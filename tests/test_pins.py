@@ -6,10 +6,10 @@ import tomllib
 from importlib.metadata import requires
 
 import pytest
-from ours import tracked
+from ours import crate_of, tracked
 from packaging.requirements import Requirement
 
-from async_cost.workflow.studies import MEASURED, crate_of, measuring
+from async_cost.workflow.studies import MEASURED, measuring
 from async_cost.workflow.toolchain import EVCXR_VERSION, ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

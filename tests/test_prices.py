@@ -48,9 +48,11 @@ def test_the_runtimes_had_as_many_workers_and_the_driver_that_is_said():
     of_runtimes = prices.entries().filter(study="runtimes").join(counted, on=["study", *KEY], how="left")
     assert of_runtimes.height
     for entry in of_runtimes.iter_rows(named=True):
-        said = dict(part.split("=", 1) for part in entry["parameter"].split() if "=" in part)
+        parameters = dict(part.split("=", 1) for part in entry["parameter"].split() if "=" in part)
         assert entry["value"] == int(entry["workers"].replace("cores", cores)), entry
-        assert said.items() & entry.items() == {at for at in said.items() if at[0] in ("driver", "workers")}, entry
+        assert parameters.items() & entry.items() == {
+            at for at in parameters.items() if at[0] in ("driver", "workers")
+        }, entry
 
 
 def test_everything_that_a_reader_looks_for_is_listed_and_the_reference_run_knows_sixty():
@@ -101,14 +103,14 @@ def test_a_price_of_a_refused_group_is_no_evidence(runs):
 def test_counts_of_a_session_are_divided_by_its_requests_or_left_out(runs):
     """A server allocates so much in a session of so many requests; before that number was noted, nobody knew."""
     key = ("echo", "smol", "connections=1000 active=1000")
-    found = {}
+    rows = {}
     for name, more in (("known", {"counted_requests": 20_000}), ("unknown", {})):
         counts = {"units": 1, "connections": 1000, "allocations": 5000, "allocated_bytes": 80_000, **more}
         times, metrics = {("echo", "loop", key[2]): 3000.0, key: 4500.0}, {key: {"cpu_ns": 4500.0}}
         study = Study(times, baseline="loop", counts={key: counts}, metrics=metrics)
         run = make_run(runs / name, None, others={"servers": study}, rounds=30, noise=0.002)
         listed = prices.prices(load_run(run)).drop_nulls("ns")
-        found[name] = listed.filter(variant="smol", study="servers").row(0, named=True)
-    assert (found["known"]["allocations"], found["known"]["bytes"]) == (0.25, 4)
-    assert (found["unknown"]["allocations"], found["unknown"]["bytes"]) == (None, None)
-    assert found["known"]["ns"] == found["unknown"]["ns"]
+        rows[name] = listed.filter(variant="smol", study="servers").row(0, named=True)
+    assert (rows["known"]["allocations"], rows["known"]["bytes"]) == (0.25, 4)
+    assert (rows["unknown"]["allocations"], rows["unknown"]["bytes"]) == (None, None)
+    assert rows["known"]["ns"] == rows["unknown"]["ns"]

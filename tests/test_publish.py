@@ -56,14 +56,14 @@ def page_saying(folder: Path, *outputs) -> Page:
     return page_of(folder / "zero-cost.ipynb")
 
 
-def told(run: Path, name: str, statement: str, load: str = OFF, *, most: float = 9.0) -> nbformat.NotebookNode:
+def stated(run: Path, name: str, statement: str, load: str = OFF, *, most: float = 9.0) -> nbformat.NotebookNode:
     """The output of a finding of that name, as a notebook shows it."""
     ratio = pair("zero-cost", "nonbox", "manual", load).ratio.expect(1.5, most)
-    one = finding("zero-cost", name, f"{statement} {{ratio}}.", f"{statement}: {{ratio}}", {"ratio": ratio})
+    definition = finding("zero-cost", name, f"{statement} {{ratio}}.", f"{statement}: {{ratio}}", {"ratio": ratio})
     reading = Reading(open_run(run))
-    said = report_finding.said(Judge(reading.run)(one), reading.run)
-    records = {"finding": record(one), "said": msgspec.to_builtins(said)}
-    return new_output("display_data", {"text/markdown": report_finding.markdown(said)}, metadata=records)
+    rendered = report_finding.said(Judge(reading.run)(definition), reading.run)
+    records = {"finding": record(definition), "said": msgspec.to_builtins(rendered)}
+    return new_output("display_data", {"text/markdown": report_finding.markdown(rendered)}, metadata=records)
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +120,7 @@ def test_the_front_page_gives_each_question_its_answer_and_page(report):
 
 def test_a_page_says_which_groups_are_not_judged_and_the_front_page_names_it(tmp_path):
     run = make_run(tmp_path, rounds=30, controls={OFF: 1.05, ON: 1.0})
-    outputs = [told(run, name, "It takes", load) for name, load in (("off", OFF), ("on", ON))]
+    outputs = [stated(run, name, "It takes", load) for name, load in (("off", OFF), ("on", ON))]
     pages = publish.publish(run, [page_saying(tmp_path, *outputs)], tmp_path / "report")
     front, page = (file.read_text(encoding="utf-8") for file in pages)
     assert "Not judged:" in page and "differs from" in page
@@ -129,11 +129,11 @@ def test_a_page_says_which_groups_are_not_judged_and_the_front_page_names_it(tmp
 
 def test_the_front_page_lists_what_the_run_refuted_or_left_open(tmp_path):
     run = make_run(tmp_path, rounds=30, noise=0.002)
-    outputs = [told(run, name, f"It is {name} <b>", most=most) for name, most in (("held", 9.0), ("refuted", 2.0))]
+    outputs = [stated(run, name, f"It is {name} <b>", most=most) for name, most in (("held", 9.0), ("refuted", 2.0))]
     pages = publish.publish(run, [page_saying(tmp_path, *outputs)], tmp_path / "report")
     others = pages[0].read_text(encoding="utf-8").split("What this run refuted")[1].split("</ul>")[0]
-    (found,) = re.findall(r'<li>(.) <a href="zero-cost.html#finding-zero-cost-(\w+)">(.*?)</a>', others)
-    assert found[:2] == ("≠", "refuted") and found[2].startswith("It is refuted &lt;b&gt;: ")
+    (listed,) = re.findall(r'<li>(.) <a href="zero-cost.html#finding-zero-cost-(\w+)">(.*?)</a>', others)
+    assert listed[:2] == ("≠", "refuted") and listed[2].startswith("It is refuted &lt;b&gt;: ")
 
 
 def test_the_answer_stands_directly_under_the_title(report):

@@ -27,7 +27,7 @@ from async_cost.findings.record import Finding, Slot, recorded
 from async_cost.paths import reports_root, repository_root, runs_root
 from async_cost.report import finding as shown
 from async_cost.report import markup
-from async_cost.report.notebook import OF_CODE, answers_of, page_of, said_in
+from async_cost.report.notebook import OF_CODE, answers_of, findings_in, page_of
 from async_cost.report.publish import publish
 from async_cost.runs import experiments
 from async_cost.runs.find import reference_run
@@ -50,7 +50,7 @@ LINES, WORDS = 500, 3000
 
 @pytest.fixture(scope="module", autouse=True)
 def committed(tmp_path_factory) -> Iterator[None]:
-    """Pages read the committed runs and experiments alone, not what somebody has measured beside them."""
+    """Pages read the committed runs and experiments alone, not those measured beside them."""
     ours, theirs = tmp_path_factory.mktemp("committed") / "runs", runs_root()
     for folder in committed_runs():
         shutil.copytree(folder, ours / folder.relative_to(theirs))
@@ -76,10 +76,10 @@ def judge(run) -> Judge:
 
 @pytest.fixture(scope="module")
 def executed(run, tmp_path_factory) -> dict[str, Path]:
-    """All analyses of the reference run, by room."""
+    """All analyses of the reference run, by folder."""
     folder = tmp_path_factory.mktemp("executed")
-    rooms = analyses_of(run.info)
-    return dict(zip(rooms, execute(rooms, folder, {"ASYNC_COST_RUN": str(run.path.resolve())}, Path), strict=True))
+    folders = analyses_of(run.info)
+    return dict(zip(folders, execute(folders, folder, {"ASYNC_COST_RUN": str(run.path.resolve())}, Path), strict=True))
 
 
 # -- findings ------------------------------------------------------------------------------------------------
@@ -90,37 +90,37 @@ def findings(executed) -> list[Finding]:
     return recorded(executed.values())
 
 
-def made_up(one: Slot, low: float, high: float, like: Effect) -> Effect:
+def made_up(slot: Slot, low: float, high: float, like: Effect) -> Effect:
     """An effect with that interval, in place of a measured one."""
-    middle = math.sqrt(low * high) if one.in_ratios else (low + high) / 2
+    middle = math.sqrt(low * high) if slot.in_ratios else (low + high) / 2
     return replace(like, value=middle, low=low, high=high, missing=None, doubt=None, freedom=0.0, undisturbed=None)
 
 
-def places(one: Slot, like: Effect) -> Iterator[tuple[Outcome, float, float]]:
+def places(slot: Slot, like: Effect) -> Iterator[tuple[Outcome, float, float]]:
     """Intervals inside of the region, outside of each end, across each, and no effect, with the outcomes they must
     have.
     """
-    exact, (least, most) = one.quantity == "count", region(one)
+    exact, (least, most) = slot.quantity == "count", region(slot)
     end = least if math.isfinite(least) else most
     step = 0.04 * (most - least if math.isfinite(most - least) else max(1.0, abs(end)))
     step = step or 0.04 * max(1.0, abs(most))
     # What is more or less than nothing must also be more than what counts for nothing.
-    nothing = counts_for_nothing(one, like.base, like.nothing)
-    step = max(step, 3 * (nothing[1] - nothing[0])) if one.is_direction else step
-    if one.relation == "equal":
+    nothing = counts_for_nothing(slot, like.base, like.nothing)
+    step = max(step, 3 * (nothing[1] - nothing[0])) if slot.is_direction else step
+    if slot.relation == "equal":
         yield Outcome.HOLDS, least, least
-    elif one.in_ratios and least <= 0:
+    elif slot.in_ratios and least <= 0:
         yield Outcome.HOLDS, most / 4, most / (4 if exact else 3.9)
     else:
         inside = least + 2 * step if math.isfinite(least) else most - 2 * step
         yield Outcome.HOLDS, inside, inside + (0 if exact else step / 4)
     for end, away in ((least, -1), (most, 1)):
-        if math.isfinite(end) and not (one.in_ratios and end == 0):
+        if math.isfinite(end) and not (slot.in_ratios and end == 0):
             yield Outcome.DOES_NOT_HOLD, *sorted((end + away * step, end + away * (1 if exact else 1.25) * step))
             if not exact:
                 yield Outcome.UNDECIDED, end - step / 2, end + step / 2
-    no_effect = 1.0 if one.in_ratios else 0.0
-    a_side = one.is_direction or one.relation in ("less", "greater")
+    no_effect = 1.0 if slot.in_ratios else 0.0
+    a_side = slot.is_direction or slot.relation in ("less", "greater")
     holds = least <= no_effect <= most and not (a_side and no_effect in (least, most))
     yield Outcome.HOLDS if holds else Outcome.DOES_NOT_HOLD, no_effect, no_effect
 
@@ -129,59 +129,61 @@ def test_every_finding_flips_at_the_ends_of_its_regions(run, judge, findings):
     """With what its page says: its sentence only while all its numbers are as expected, and its advice with it."""
     flipped = 0
     marks = {Outcome.HOLDS: "✓", Outcome.DOES_NOT_HOLD: "≠", Outcome.UNDECIDED: "≈?"}
-    for one in findings:
+    for finding in findings:
         # Numbers that are only shown are measured ones.
-        measured = {slot.name: judge.effects(slot.main) for slot in one.slots}
+        measured = {slot.name: judge.effects(slot.main) for slot in finding.slots}
         made = {
             slot.name: [
                 (outcome, [made_up(slot, low, high, like) for like in measured[slot.name]])
                 for outcome, low, high in places(slot, measured[slot.name][0])
             ]
-            for slot in one.judged
+            for slot in finding.judged
         }
         inside = {
             name: next(effects for outcome, effects in some if outcome is Outcome.HOLDS) for name, some in made.items()
         }
         for name, (outcome, effects) in ((name, place) for name, some in made.items() for place in some):
-            found = judge(one, measured | inside | {name: effects})
-            said = shown.said(found, run)
-            text = words.plain(shown.markdown(said))
-            about = one.id, name, outcome, effects[0].low, effects[0].high, said.head
-            assert found.outcome is outcome, about
-            assert said.mark in marks[outcome], about
+            result = judge(finding, measured | inside | {name: effects})
+            spoken = shown.said(result, run)
+            text = words.plain(shown.markdown(spoken))
+            about = finding.id, name, outcome, effects[0].low, effects[0].high, spoken.head
+            assert result.outcome is outcome, about
+            assert spoken.mark in marks[outcome], about
             holds = outcome is Outcome.HOLDS
-            assert said.asserted == holds and bool(said.so) == (holds and bool(one.so)), about
-            begins = words.plain(SLOT.split(one.sentence if holds or not one.label else one.label)[0])
-            assert begins.lower() in text.lower() and ("\n\n" in text) == bool(said.so), about
+            assert spoken.asserted == holds and bool(spoken.so) == (holds and bool(finding.so)), about
+            begins = words.plain(SLOT.split(finding.sentence if holds or not finding.label else finding.label)[0])
+            assert begins.lower() in text.lower() and ("\n\n" in text) == bool(spoken.so), about
             flipped += 1
-    assert flipped > 4 * sum(len(one.judged) for one in findings) > 0
+    assert flipped > 4 * sum(len(finding.judged) for finding in findings) > 0
 
 
 def test_findings_of_the_reference_are_measured_and_most_hold(judge, findings):
-    found = [judge(one) for one in findings]
-    lacking = [one.finding.id for one in found if not all(slot.measured for slot in one.slots)]
+    results = [judge(finding) for finding in findings]
+    lacking = [result.finding.id for result in results if not all(slot.measured for slot in result.slots)]
     assert not lacking
     newer = set(definitions().drop_nulls("since")["id"])
-    outcomes = {one.finding.id: one.outcome for one in found if one.judged and one.finding.id not in newer}
+    outcomes = {
+        result.finding.id: result.outcome for result in results if result.judged and result.finding.id not in newer
+    }
     holding = sum(outcome is Outcome.HOLDS for outcome in outcomes.values())
     assert holding >= 0.8 * len(outcomes), {name: word for name, word in outcomes.items() if word is not Outcome.HOLDS}
 
 
 def test_no_border_is_looser_than_what_the_committed_series_measured_asks_for(findings):
     known = judged().filter(kind="finding").partition_by("id", "slot", as_dict=True)
-    slots = [slot for one in findings if one.label for slot in one.judged]
+    slots = [slot for finding in findings if finding.label for slot in finding.judged]
     loose = {(slot.id, slot.name): lint.loose(slot, known[slot.id, slot.name].iter_rows(named=True)) for slot in slots}
     assert len(loose) > 20 and not {place: borders for place, borders in loose.items() if borders}
 
 
 def test_a_sentence_shows_nanoseconds_beside_the_ratio_of_a_small_difference(judge, findings):
     differences = {}
-    for one in findings:
-        said = [slot for slot in one.slots if one.label and slot.name in slots_of(one.sentence)]
-        for slot in said if not any(other.by_the_clock for other in said) else ():
+    for finding in findings:
+        named = [slot for slot in finding.slots if finding.label and slot.name in slots_of(finding.sentence)]
+        for slot in named if not any(other.by_the_clock for other in named) else ():
             if slot.operation == "ratio" and slot.quantity == "time" and slot.main.constant is None:
                 added = judge.effects(replace(slot.main, operation="difference", unit="ns"))
-                differences[one.id, slot.name] = max(abs(each.value) for each in added)
+                differences[finding.id, slot.name] = max(abs(effect.value) for effect in added)
     assert len(differences) > 5
     assert not {place: ns for place, ns in differences.items() if ns < SMALL_NS}
 
@@ -194,7 +196,9 @@ def test_definitions_and_verdicts_of_committed_series_are_those_of_today(finding
             committed = list(csv.DictReader(file))
         made = [[_value(row.get(column)) for column in columns[name]] for row in rows]
         # The last digits of a number depend on the order of a sum.
-        near = [[pytest.approx(one, rel=1e-4) if isinstance(one, float) else one for one in row] for row in made]
+        near = [
+            [pytest.approx(value, rel=1e-4) if isinstance(value, float) else value for value in row] for row in made
+        ]
         assert [[_value(row[column]) for column in columns[name]] for row in committed] == near, remedy
 
 
@@ -208,9 +212,9 @@ def _value(written: object) -> float | str:
 
 
 def test_boxes_on_the_ladder_are_compared_with_what_differs_in_its_storage_alone(findings):
-    slots = [slot for one in findings if one.page == "boxing-cost" for slot in one.judged]
+    slots = [slot for finding in findings if finding.page == "boxing-cost" for slot in finding.judged]
     cases = [case for slot in slots for case in slot.main.cases if len(case) == 2]
-    ladder = [(one.variant, other.variant) for (one,), (other,) in cases if one.study == "ladder"]
+    ladder = [(operand.variant, other.variant) for (operand,), (other,) in cases if operand.study == "ladder"]
     assert len(ladder) > 5 and all(ladder_source.turned(*sides) == {"storage"} for sides in ladder), ladder
 
 
@@ -225,9 +229,9 @@ def words_of_page(body: str) -> int:
     return len(markup.words_of(body).split())
 
 
-@pytest.mark.parametrize("room", ESSAYS)
-def test_an_essay_is_short_and_its_code_is_polars_and_altair(room, executed, record_property):
-    cells = json.loads(analysis(room).read_text(encoding="utf-8"))["cells"]
+@pytest.mark.parametrize("folder", ESSAYS)
+def test_an_essay_is_short_and_its_code_is_polars_and_altair(folder, executed, record_property):
+    cells = json.loads(analysis(folder).read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     lines = sum(len(source.splitlines()) for source in code)
     record_property("lines of code in an analysis", lines)
@@ -239,7 +243,7 @@ def test_an_essay_is_short_and_its_code_is_polars_and_altair(room, executed, rec
         elif isinstance(node, ast.ImportFrom):
             imported.add(node.module)
     assert imported <= {"polars", "altair", "async_cost"}, imported
-    page = page_of(executed[room])
+    page = page_of(executed[folder])
     read = words_of_page(f"{page.answer}{page.body}")
     record_property("words on a page", read)
     assert read <= WORDS
@@ -248,9 +252,9 @@ def test_an_essay_is_short_and_its_code_is_polars_and_altair(room, executed, rec
         assert not markup.words_of(rest), "folded parts hold tables alone"
 
 
-@pytest.mark.parametrize("room", ESSAYS)
-def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, executed):
-    content = nbformat.read(executed[room], as_version=4)
+@pytest.mark.parametrize("folder", ESSAYS)
+def test_an_essay_answers_first_and_types_no_result_into_its_prose(folder, executed):
+    content = nbformat.read(executed[folder], as_version=4)
     answers = [cell for cell in content.cells if "answer" in cell.metadata.get("tags", [])]
     outputs = [output.get("metadata", {}) for cell in answers for output in cell.outputs]
     assert 2 <= sum("said" in metadata and not metadata["said"]["is_yardstick"] for metadata in outputs) <= 4
@@ -262,7 +266,7 @@ def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, execute
 
 
 def test_every_analysis_has_something_to_say_about_the_reference(run):
-    new = {room for room in analysed() if room in set(definitions().drop_nulls("since")["page"])}
+    new = {folder for folder in analysed() if folder in set(definitions().drop_nulls("since")["page"])}
     assert set(analysed()) - new <= set(analyses_of(run.info))
 
 
@@ -297,11 +301,13 @@ def text_of(sentence: str) -> str:
 
 
 def test_each_finding_can_be_linked_to_on_its_page(report, findings, executed):
-    said = [one for notebook in executed.values() for one in said_in(nbformat.read(notebook, as_version=4))]
-    assert [one.id for one in said] == [one.id for one in findings]
-    for one in said:
-        page = (report / f"{one.page}.html").read_text(encoding="utf-8")
-        assert page.count(f'id="finding-{one.id}"') == (not one.is_yardstick)
+    records = [
+        record for notebook in executed.values() for record in findings_in(nbformat.read(notebook, as_version=4))
+    ]
+    assert [record.id for record in records] == [finding.id for finding in findings]
+    for record in records:
+        page = (report / f"{record.page}.html").read_text(encoding="utf-8")
+        assert page.count(f'id="finding-{record.id}"') == (not record.is_yardstick)
 
 
 def first(answer: str) -> list[int]:
@@ -326,20 +332,20 @@ COMPUTED = {
 }
 
 
-@pytest.mark.parametrize("room", analysed())
-def test_a_notebook_begins_with_its_question_and_an_answer_that_holds(room, run, findings, executed):
+@pytest.mark.parametrize("folder", analysed())
+def test_a_notebook_begins_with_its_question_and_an_answer_that_holds(folder, run, findings, executed):
     """Where the repository is hosted, a notebook without outputs shows nothing else of what was found."""
-    question, head = nbformat.read(analysis(room), as_version=4).cells[:2]
+    question, head = nbformat.read(analysis(folder), as_version=4).cells[:2]
     assert question.source.startswith("# ") and "?" in question.source and head.metadata.tags == [OF_CODE]
     sentence, page = re.fullmatch(r"(.+) So says .*\]\(([^)]+)\).", head.source).groups()
-    assert (analysis(room).parent / page).exists()
-    content = nbformat.read(executed[room], as_version=4)
-    if own := [one for one in said_in(content) if not one.is_yardstick]:
-        assert own[0].asserted and own[0].mark in ("✓", shown.FITTED) and sentence == shown.head(own[0])
+    assert (analysis(folder).parent / page).exists()
+    content = nbformat.read(executed[folder], as_version=4)
+    if records := [record for record in findings_in(content) if not record.is_yardstick]:
+        assert records[0].asserted and records[0].mark in ("✓", shown.FITTED) and sentence == shown.head(records[0])
     else:
-        said, so = COMPUTED[room]
+        statement, so = COMPUTED[folder]
         answer = answers_of(content)[0].data["text/markdown"]
-        assert sentence == f"**{said}**" and so(answer), answer
+        assert sentence == f"**{statement}**" and so(answer), answer
 
 
 def test_a_verdict_made_by_hand_from_the_samples_is_that_of_the_table(run, tmp_path):

@@ -10,7 +10,7 @@ from made_up_runs import LADDER, OFF, ON, ZERO_COST, bench_of, make_run
 from async_cost.findings.committed import definitions
 from async_cost.findings.record import SHOWN
 from async_cost.literature.claims import Claim, Comparison, load_claims
-from async_cost.literature.replication import Judgement, outcomes, score, validity_sentence
+from async_cost.literature.replication import ClaimResult, outcomes, score, validity_sentence
 from async_cost.paths import repository_root
 from async_cost.report.claims import COUNTS, FASTER, SIZE, advice, in_numbers
 from async_cost.report.records import findings_tested
@@ -35,7 +35,7 @@ def ratio(relation: str, least: float | None, most: float | None) -> Claim:
 MORE, LESS = ratio("greater", 1, None), ratio("less", None, 1)
 
 
-def weighed(run_folder, *claims: Claim) -> list[Judgement]:
+def weighed(run_folder, *claims: Claim) -> list[ClaimResult]:
     return outcomes(load_run(run_folder), claims or HERE)
 
 
@@ -102,10 +102,10 @@ def test_one_case_that_fails_among_ten_is_told_from_chance(tmp_path):
     """With a border that its interval clears alone, and not together with the others."""
     folder, claim = made(tmp_path), BY_ID["Z23"]
     ten = replace(claim, published=claim.published * 10)
-    alone, together_ = (one.published.low for one in weighed(folder, claim, ten))
+    alone, together_ = (result.published.low for result in weighed(folder, claim, ten))
     border = {"relation": "at most", "least": None, "most": (alone + together_) / 2}
-    found = weighed(folder, replace(claim, **border), replace(ten, **border))
-    assert [one.published.outcome for one in found] == [DOES_NOT_HOLD, UNDECIDED]
+    results = weighed(folder, replace(claim, **border), replace(ten, **border))
+    assert [result.published.outcome for result in results] == [DOES_NOT_HOLD, UNDECIDED]
 
 
 # -- effects -------------------------------------------------------------------------------------------------
@@ -115,11 +115,11 @@ def test_each_operation_finds_the_truth_of_a_made_up_run(tmp_path):
     rate = replace(BY_ID["Z12"], id="Z112", quantity="rate")
     twice = replace(BY_ID["Z15"], id="Z115", operation="difference of differences", unit="us")
     claims = [BY_ID["Z12"], rate, BY_ID["Z15"], BY_ID["Z18"], twice, BY_ID["Z7"], BY_ID["Z9"], BY_ID["Z16"]]
-    effects = [one.published for one in weighed(made(tmp_path), *claims)]
+    effects = [result.published for result in weighed(made(tmp_path), *claims)]
     truth = [1 / 3.6, 3.6, 1.1 / 3.6, 2.6 * 26_000 / 256, 0.1 * 500 - 2.6 * 26, 1, 0, 3_060_000 / 3_110_000]
-    for found, true in zip(effects, truth, strict=True):
-        assert found.effect == pytest.approx(true, rel=0.03), found
-        assert found.low <= found.effect <= found.high
+    for effect, true in zip(effects, truth, strict=True):
+        assert effect.effect == pytest.approx(true, rel=0.03), effect
+        assert effect.low <= effect.effect <= effect.high
     assert effects[5].low == effects[5].high, "a count is exact"
 
 
@@ -129,9 +129,9 @@ def test_two_keys_of_one_group_that_are_compared_with_a_third_are_compared_round
     case = tuple((Operand("zero-cost", bench_of(*key), *key),) for key in keys)
     claim = replace(BY_ID["Z12"], quantity=quantity, published=(case,))
     truth = ZERO_COST[keys[0]] / ZERO_COST[keys[1]]
-    (found,) = weighed(made(tmp_path), claim)
-    assert found.published.effect == pytest.approx(truth if quantity == "time" else 1 / truth, rel=0.02)
-    assert found.published.low < found.published.effect < found.published.high
+    (result,) = weighed(made(tmp_path), claim)
+    assert result.published.effect == pytest.approx(truth if quantity == "time" else 1 / truth, rel=0.02)
+    assert result.published.low < result.published.effect < result.published.high
 
 
 # -- the verdicts follow the data ----------------------------------------------------------------------------
@@ -139,30 +139,30 @@ def test_two_keys_of_one_group_that_are_compared_with_a_third_are_compared_round
 
 def test_an_effect_its_reverse_and_too_much_noise_give_three_words(tmp_path):
     """Z23 says that Arc wakers are slower than Rc wakers."""
-    found = {
+    assessments = {
         name: weighed(made(tmp_path / name, {("box+arc", OFF): value}, noise=noise), BY_ID["Z23"])[0].published
         for name, value, noise in (("effect", 4.2, 0.002), ("reverse", 3.6, 0.002), ("noise", 3.95, 0.05))
     }
-    assert [one.outcome for one in found.values()] == [HOLDS, DOES_NOT_HOLD, UNDECIDED]
-    assert departure(BY_ID["Z23"], found["reverse"]) == "the reverse"
-    assert departure(BY_ID["Z23"], found["effect"]) is None
+    assert [assessment.outcome for assessment in assessments.values()] == [HOLDS, DOES_NOT_HOLD, UNDECIDED]
+    assert departure(BY_ID["Z23"], assessments["reverse"]) == "the reverse"
+    assert departure(BY_ID["Z23"], assessments["effect"]) is None
 
 
 def times_of(claim: Claim, study: str = "zero-cost") -> set[tuple[str, str]]:
     """Variants and parameters of `study` whose times a claim rests on, by either comparison."""
     places = [place for comparison in Comparison for case in claim.cases(comparison) for place in case]
-    timed = [one for place in places for one in place if not one.counter and one.study == study]
-    return {(one.variant, one.parameter) for one in timed}
+    timed = [operand for place in places for operand in place if not operand.counter and operand.study == study]
+    return {(operand.variant, operand.parameter) for operand in timed}
 
 
-def numbers(found: list[Judgement]) -> dict[str, tuple]:
-    return {one.claim.id: (one.published, one.clean) for one in found}
+def numbers(results: list[ClaimResult]) -> dict[str, tuple]:
+    return {result.claim.id: (result.published, result.clean) for result in results}
 
 
 def _told(name: str, judged: dict[str, tuple]) -> list:
     """What is compared of a judgement: of a difference not the interval, which knows the speed of all keys."""
     difference = BY_ID[name].operation.startswith("difference")
-    return [one.effect if one and difference else one for one in judged[name]]
+    return [assessment.effect if assessment and difference else assessment for assessment in judged[name]]
 
 
 @pytest.fixture(scope="module")
@@ -205,43 +205,43 @@ def test_a_count_that_is_off_by_one_contradicts_the_claims_on_it_alone(tmp_path)
 
 @pytest.mark.parametrize("options", [{"controls": {OFF: 1.05, ON: 1.0}}, {"profile": "quick"}])
 def test_a_study_that_is_no_evidence_concludes_nothing(tmp_path, options):
-    found = weighed(made(tmp_path, ladder=LADDER, **options), *CLAIMS)
-    timed = Counter(one.published.outcome for one in found if one.claim.quantity != "count")
+    results = weighed(made(tmp_path, ladder=LADDER, **options), *CLAIMS)
+    timed = Counter(result.published.outcome for result in results if result.claim.quantity != "count")
     assert timed[HOLDS] == timed[DOES_NOT_HOLD] == 0 and timed[UNDECIDED] > 10
-    counts = Counter(one.published.outcome for one in found if one.claim.quantity == "count")
+    counts = Counter(result.published.outcome for result in results if result.claim.quantity == "count")
     assert counts[HOLDS] > 5 and counts[UNDECIDED] == 0, "no clock has a say in what was counted"
-    assert all("no evidence" in one.published.reason for one in found if one.published.outcome is UNDECIDED)
+    assert all("no evidence" in result.published.reason for result in results if result.published.outcome is UNDECIDED)
 
 
 def test_the_clean_comparison_is_believed_by_its_own_study(tmp_path):
-    found = numbers(weighed(made(tmp_path, ladder=LADDER, controls={OFF: 1.0, ON: 1.0, "live=3": 1.05})))
-    assert found["Z19"][0].outcome is HOLDS and found["Z19"][1].outcome is UNDECIDED
+    judged = numbers(weighed(made(tmp_path, ladder=LADDER, controls={OFF: 1.0, ON: 1.0, "live=3": 1.05})))
+    assert judged["Z19"][0].outcome is HOLDS and judged["Z19"][1].outcome is UNDECIDED
 
 
 def test_each_group_of_comparisons_has_its_own_controls_and_limit(tmp_path):
     """With system calls a difference counts from 5 % on, and without them the control fails."""
 
     def entry(variant: str, parameter: str, group: str, other: str = "manual") -> dict[str, str]:
-        one, base = ((bench_of(name, parameter), name, parameter) for name in (variant, other))
-        return dict(zip((*PAIR, "group", "change", "unit"), (*one, *base, group, "made up", "request"), strict=True))
+        key, base = ((bench_of(name, parameter), name, parameter) for name in (variant, other))
+        return dict(zip((*PAIR, "group", "change", "unit"), (*key, *base, group, "made up", "request"), strict=True))
 
     declared = [entry("manual (A/A)", OFF, ""), entry("manual (A/A)", ON, "calls")]
     declared += [entry(variant, parameter, "calls" if parameter == ON else "") for variant, parameter in ZERO_COST]
     changes = {"studies.zero-cost.comparisons": declared, "studies.zero-cost.groups": {"": 0.01, "calls": 0.05}}
     changes["studies.zero-cost.kinds"] = {"": "one thread", "calls": "long trials"}
-    found = numbers(weighed(made(tmp_path, changes=changes, controls={OFF: 1.05, ON: 1.0})))
-    assert {found[name][0].outcome for name in ("Z12", "Z18")} == {UNDECIDED}
-    assert found["Z1"][0].outcome is HOLDS, "a count"
-    assert found["Z14"][0].outcome is HOLDS
-    assert found["Z15"][0].outcome is UNDECIDED, "it rests on both groups"
+    judged = numbers(weighed(made(tmp_path, changes=changes, controls={OFF: 1.05, ON: 1.0})))
+    assert {judged[name][0].outcome for name in ("Z12", "Z18")} == {UNDECIDED}
+    assert judged["Z1"][0].outcome is HOLDS, "a count"
+    assert judged["Z14"][0].outcome is HOLDS
+    assert judged["Z15"][0].outcome is UNDECIDED, "it rests on both groups"
 
 
 def test_a_variant_that_failed_leaves_its_claims_unmeasured(tmp_path):
-    found = numbers(weighed(made(tmp_path, failed=[("box+arc", OFF)])))
-    assert found["Z23"][0].outcome is NOT_MEASURED and "`box+arc`" in found["Z23"][0].reason
-    assert found["Z11"][0].outcome is UNDECIDED and "`box+arc`" in found["Z11"][0].reason
-    assert found["Z25"][0].outcome is not NOT_MEASURED
-    assert found["Z1"][0].outcome is HOLDS, "its counts were made before it failed"
+    judged = numbers(weighed(made(tmp_path, failed=[("box+arc", OFF)])))
+    assert judged["Z23"][0].outcome is NOT_MEASURED and "`box+arc`" in judged["Z23"][0].reason
+    assert judged["Z11"][0].outcome is UNDECIDED and "`box+arc`" in judged["Z11"][0].reason
+    assert judged["Z25"][0].outcome is not NOT_MEASURED
+    assert judged["Z1"][0].outcome is HOLDS, "its counts were made before it failed"
 
 
 # -- the score -----------------------------------------------------------------------------------------------
@@ -252,13 +252,13 @@ def test_no_claim_is_silently_missing():
 
 
 def test_studies_that_a_run_does_not_hold_are_not_measured(tmp_path):
-    found = weighed(made(tmp_path), *CLAIMS)
-    for one in found:
-        if one.claim.study != "zero-cost" or one.claim.id == "Z32":
-            assert one.published.outcome is NOT_MEASURED and one.published.effect is None
-            assert one.published.reason
-        if one.clean and one.claim.id != "Z16":
-            assert one.clean.outcome is NOT_MEASURED
+    results = weighed(made(tmp_path), *CLAIMS)
+    for result in results:
+        if result.claim.study != "zero-cost" or result.claim.id == "Z32":
+            assert result.published.outcome is NOT_MEASURED and result.published.effect is None
+            assert result.published.reason
+        if result.clean and result.claim.id != "Z16":
+            assert result.clean.outcome is NOT_MEASURED
 
 
 def made_up_claims(*rows: tuple) -> pl.DataFrame:
@@ -298,9 +298,9 @@ def test_kinds_with_one_advice_are_said_together():
 
 def test_the_numbers_of_a_document_are_those_of_each_kind_here_and_elsewhere():
     there = {"A0": "holds", "A1": "holds", "A2": "holds", "A3": "holds", "A4": "does not hold"}
-    own = "Which is faster: 2 of 3 claims hold, 1 of them confounded, 1 undecided. By how much: 0 of 1 claims hold, 1 does not"
+    here = "Which is faster: 2 of 3 claims hold, 1 of them confounded, 1 undecided. By how much: 0 of 1 claims hold, 1 does not"
     assert in_numbers(GROUPED, {"EPYC": there}) == (
-        f"**{own}. Counts: 1 of 1 claims holds.** EPYC: 2, 1 and 0 hold; 0, 0 and 1 do not."
+        f"**{here}. Counts: 1 of 1 claims holds.** EPYC: 2, 1 and 0 hold; 0, 0 and 1 do not."
     )
 
 
@@ -316,8 +316,8 @@ def test_the_numbers_of_a_document_are_those_of_each_kind_here_and_elsewhere():
 )
 def test_what_may_be_quoted_depends_on_all_claims_and_not_on_the_decided_alone(hold, others, verb):
     words = [HOLDS] * hold + [word for word, count in others.items() for _ in range(count)]
-    said = advice(made_up_claims(*((None, FASTER, word.value, None) for word in words)))
-    assert said.startswith(f"{verb} which is faster") and f"({hold} of {len(words)} hold" in said
+    text = advice(made_up_claims(*((None, FASTER, word.value, None) for word in words)))
+    assert text.startswith(f"{verb} which is faster") and f"({hold} of {len(words)} hold" in text
 
 
 def test_a_run_tests_the_claims_and_findings_that_are_defined_as_before_it(tmp_path):
@@ -331,9 +331,9 @@ def test_a_run_tests_the_claims_and_findings_that_are_defined_as_before_it(tmp_p
         assert "before" in says(f"{what}-today", what, recorded(today.values()))
         for name, none in (("unknown", "0" * 64), ("nothing", None)):
             assert "no test of the" in says(f"{what}-{name}", what, none)
-    one, *others = claims_of_today()
+    changed, *others = claims_of_today()
     few = recorded(claims_of_today()[id] for id in others)
-    assert says("one", "claims", few).endswith(f"written or changed since: {one}.")
+    assert says("one", "claims", few).endswith(f"written or changed since: {changed}.")
     few = recorded(list(findings_of_today().values())[:-1])
     number = len(findings_of_today())
     assert f"tests {number - 1} of {number} findings" in says("others", "findings", few)

@@ -16,12 +16,11 @@ from async_cost.paths import runs_root
 from async_cost.runs.find import load_run, reference_run
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.statistics.measured import Measured
+from async_cost.workflow.contribute import LIMIT_BYTES
 from async_cost.workflow.toolchain import ROOT
 
 TRACKED = [str(path.relative_to(ROOT)) for path in tracked()]
 PAGES = [name for name in TRACKED if name.endswith(".md")]
-#: Bytes that a committed run may take.
-RUN_LIMIT = 5_000_000
 
 
 #: Studies whose controls must hold in the reference run. In the others each group is judged by its own, and one that
@@ -32,14 +31,14 @@ EVIDENCE = ("zero-cost", "ladder", "zero-cost-sockets")
 
 def test_what_is_not_committed_is_nothing_to_tests(tmp_path, monkeypatch):
     monkeypatch.setattr(ours, "ROOT", tmp_path)
-    for name in ("notebooks/a.ipynb", "notebooks/room/é b.ipynb", "notebooks/gone.ipynb", "notebooks/mine/own.ipynb"):
+    for name in ("notebooks/a.ipynb", "notebooks/folder/é b.ipynb", "notebooks/gone.ipynb", "notebooks/mine/own.ipynb"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    for command in ("init -q", "add notebooks/a.ipynb notebooks/gone.ipynb notebooks/room"):
+    for command in ("init -q", "add notebooks/a.ipynb notebooks/gone.ipynb notebooks/folder"):
         subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
     (tmp_path / "notebooks/gone.ipynb").unlink()
-    found = ours.tracked.__wrapped__("notebooks/**/*.ipynb")
-    assert [path.name for path in found] == ["a.ipynb", "é b.ipynb"]
+    paths = ours.tracked.__wrapped__("notebooks/**/*.ipynb")
+    assert [path.name for path in paths] == ["a.ipynb", "é b.ipynb"]
 
 
 def test_the_reference_run_is_evidence():
@@ -81,7 +80,7 @@ def test_every_variable_of_the_environment_is_documented_and_every_documented_on
 
 
 def test_no_report_is_committed():
-    """A table next to a report is believed: nobody but this machine may have made it."""
+    """A table next to a report is believed: only this machine may have made it."""
     assert not [name for name in TRACKED if name.startswith("reports/")]
 
 
@@ -91,7 +90,7 @@ def test_committed_runs_stay_small():
         if name.startswith("data/runs/") and name.count("/") > 3:
             sizes[name.rsplit("/", 1)[0]] += (ROOT / name).stat().st_size
     assert sizes, f"no run is committed below {runs_root()}"
-    large = [run for run, size in sizes.items() if size > RUN_LIMIT]
+    large = [run for run, size in sizes.items() if size > LIMIT_BYTES]
     assert not large, f"compress the tables (gzip -9): {large}"
 
 
@@ -106,10 +105,10 @@ def test_links_between_files_lead_somewhere(page):
 def test_no_tracked_file_names_a_home_folder_or_a_registry_host():
     hosts = "|".join(["crates" + r"\.io/", "index" + r"\.crates", "pypi" + r"\.org", "pythonhosted", "artifactory"])
     pattern = re.compile(rf"/(home/[a-z]+|root)/|{hosts}")
-    found = []
+    named = []
     for name in TRACKED:
         if name.endswith((".gz", ".png")) or name.startswith("tests/"):  # tests hold such names on purpose
             continue
         text = (ROOT / name).read_text(encoding="utf-8", errors="replace")
-        found += [f"{name}: {match[0]}" for match in pattern.finditer(text)]
-    assert not found, found
+        named += [f"{name}: {match[0]}" for match in pattern.finditer(text)]
+    assert not named, named

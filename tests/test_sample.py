@@ -62,10 +62,10 @@ def test_the_committed_sample_is_small_and_its_links_lead_somewhere():
 def test_what_people_ask_is_answered_at_once(question):
     page, end = ASKED[question]
     text = re.sub(r"\\(.)", r"\1", (repository_root() / FOLDER / f"{page}.md").read_text(encoding="utf-8"))
-    before, found, _ = text.partition(end)
-    section = (before + found).rpartition("\n## ")[2]
+    before, ending, _ = text.partition(end)
+    section = (before + ending).rpartition("\n## ")[2]
     read = re.sub(r"<[^>]+>|\]\([^)]*\)|[][`*#]", " ", section).split()
-    assert found and len(read) <= SOON, f"{page} answers after {len(read)} words"
+    assert ending and len(read) <= SOON, f"{page} answers after {len(read)} words"
 
 
 def test_links_of_a_notebook_lead_to_the_same_files(pages):

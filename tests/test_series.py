@@ -31,13 +31,13 @@ def three(tmp_path_factory) -> list[Path]:
 
 
 def test_whichever_run_is_named_the_series_is_opened(three):
-    alone = [open_sitting(one).checked() for one in three]
+    alone = [open_sitting(folder).checked() for folder in three]
     for named in three:
         run = load_run(named)
         assert run.path.resolve() == three[0].resolve() and len(run.sittings) == 3
         assert (run.study(STUDY).rounds, len(run.study(STUDY).episodes)) == (72, 18)
         time = run.time(STUDY)
-        assert time.height == sum(one.time(STUDY).height for one in alone)
+        assert time.height == sum(sitting.time(STUDY).height for sitting in alone)
         assert time.select("sitting", "round").n_unique() == time["round"].n_unique() == 72
         assert time.select("sitting", "episode").n_unique() == time["episode"].n_unique() == 18
     assert run.info.ended == alone[-1].info.ended and run.comparisons(STUDY).equals(alone[0].comparisons(STUDY))
@@ -69,7 +69,7 @@ def test_one_sitting_takes_the_hours_of_the_reference_on_its_machine_and_on_no_o
     root, runs = tmp_path / "runs", {}
     monkeypatch.setenv("ASYNC_COST_RUNS", str(root))
     series = made(root)
-    (root / "REFERENCE").write_text("".join(f"{one.parent.name}/{one.name}\n" for one in series))
+    (root / "REFERENCE").write_text("".join(f"{folder.parent.name}/{folder.name}\n" for folder in series))
     known = table.make(reference_run()).frame
     for machine in ("made-up", "elsewhere"):
         folder = make_run(root, name="20260301T000000Z", machine=machine, **HOW, drawn=True, seed=99)
@@ -85,17 +85,17 @@ def test_one_sitting_takes_the_hours_of_the_reference_on_its_machine_and_on_no_o
         assert runs["made-up"][name].equals(known[name])
     assert runs["made-up"]["speed2"].equals(known["speed2"]) and runs["elsewhere"]["speed2"].is_null().all()
     for name in ("high", "added_high", "speed"):
-        one, other = (runs[machine].filter(variant="box")[name][0] for machine in ("made-up", "elsewhere"))
-        assert one > other, name
+        here, elsewhere = (runs[machine].filter(variant="box")[name][0] for machine in ("made-up", "elsewhere"))
+        assert here > elsewhere, name
 
 
 def test_a_series_is_one_run_among_many_and_is_contributed_whole(three, tmp_path, monkeypatch):
     root = tmp_path / "runs"
     shutil.copytree(three[0].parents[1], root)
     make_run(root, machine="other", **HOW)
-    found = read_many(find_runs(root))
+    many = read_many(find_runs(root))
     ids = [f"{name}/20260101T000000Z" for name in ("made-up", "other")]
-    assert found.aside.is_empty() and sorted(found.runs["run"]) == ids
+    assert many.aside.is_empty() and sorted(many.runs["run"]) == ids
     monkeypatch.setenv("ASYNC_COST_RUNS", str(root))
     assert len(contribute(root / "made-up" / three[1].name).sittings) == 3
     assert len(list(root.glob("made-up/*/*.time.csv.gz"))) == 3
@@ -108,12 +108,14 @@ def test_conditions_and_remarks_are_told_of_each_sitting(tmp_path):
     counts.write_text(counts.read_text().replace(",610000\n", ",610001\n"))
     run = load_run(series[0])
     assert conditions(run).select("sitting", "study", "load_before").rows() == [(1, STUDY, 0.1), (2, STUDY, 1.9)]
-    said = remarks(run, STUDY)
-    assert "Sitting 2: The machine was not idle before the run: load 1.90." in said
-    assert "Exact counts differ between sittings; those of the first are shown." in said
+    texts = remarks(run, STUDY)
+    assert "Sitting 2: The machine was not idle before the run: load 1.90." in texts
+    assert "Exact counts differ between sittings; those of the first are shown." in texts
     lines = counts.read_text().splitlines(keepends=True)
     counts.write_text("".join(line for line in lines if ",610001" not in line))
-    assert not any("Exact counts" in one for one in remarks(load_run(series[0]), STUDY)), "a further one counts less"
+    assert not any("Exact counts" in remark for remark in remarks(load_run(series[0]), STUDY)), (
+        "a further one counts less"
+    )
     assert run.counts(STUDY).equals(open_sitting(series[0]).counts(STUDY))
 
 
@@ -173,7 +175,7 @@ def listed(tmp_path, monkeypatch):
     series = made(tmp_path, 2)
 
     def write(*runs: Path) -> None:
-        (tmp_path / "REFERENCE").write_text("".join(f"{one.parent.name}/{one.name}\n" for one in runs))
+        (tmp_path / "REFERENCE").write_text("".join(f"{folder.parent.name}/{folder.name}\n" for folder in runs))
 
     write(*series)
     return series, write

@@ -49,11 +49,11 @@ def test_axe_finds_no_grave_barrier(reports, opened, page, scheme):
     for details in visit.page.locator("main details:not(.vega-embed details)").all():
         details.evaluate("e => e.open = true")  # what is folded is read, too
     visit.page.add_script_tag(path=str(AXE))
-    found = visit.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    assert found["testEngine"]["version"] == "4.14.1" and len(found["passes"]) > 20, "axe looked at nothing"
+    report = visit.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert report["testEngine"]["version"] == "4.14.1" and len(report["passes"]) > 20, "axe looked at nothing"
     grave = [
         (problem["id"], problem["help"], [node["html"][:120] for node in problem["nodes"][:3]])
-        for problem in found["violations"]
+        for problem in report["violations"]
         if problem["impact"] in GRAVE
     ]
     assert grave == []

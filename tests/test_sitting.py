@@ -27,7 +27,7 @@ class Machine:
         self.loads, self.seen, self.said = list(loads), list[Seen](), list[str]()
         monkeypatch.setattr("os.cpu_count", lambda: 2)
         monkeypatch.setattr("os.getloadavg", lambda: (self.loads.pop(0) if self.loads[1:] else self.loads[0], 0.5, 0.5))
-        monkeypatch.setattr(sitting, "LOOK_S", 0.001)
+        monkeypatch.setattr(sitting, "POLL_S", 0.001)
         monkeypatch.setattr(sitting, "LONGEST_S", longest_s)
 
     def progress(self, tmp_path) -> Progress:

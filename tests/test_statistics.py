@@ -27,9 +27,9 @@ NO_UNITS = pl.DataFrame(schema=dict.fromkeys(KEY, pl.String) | {"units": pl.Int6
 
 def between(trials: pl.DataFrame, variant: str, other: str) -> pl.DataFrame:
     """One variant compared with another, as `paired`."""
-    one, base = (trials.filter(variant=name).select(KEY).unique() for name in (variant, other))
+    keys, base = (trials.filter(variant=name).select(KEY).unique() for name in (variant, other))
     base = base.select(pl.all().name.prefix("baseline_"), "parameter")
-    return paired(trials, one.join(base, on="parameter"), NO_UNITS)
+    return paired(trials, keys.join(base, on="parameter"), NO_UNITS)
 
 
 def beside(trials: pl.DataFrame, baseline: str) -> pl.DataFrame:
@@ -50,9 +50,9 @@ def measured(run) -> dict[tuple[str, str], dict]:
 @pytest.mark.parametrize("truth", [ZERO_COST, REVERSED], ids=["effect", "reversed effect"])
 @pytest.mark.parametrize("drift", [1.0, 2.4])
 def test_the_truth_is_found_although_the_machine_drifts(tmp_path, truth, drift):
-    found = measured(make_run(tmp_path, truth, drift=drift, rounds=120, seed=3))
-    inside = [found[key]["low"] <= ratio <= found[key]["high"] for key, ratio in truth.items()]
-    near = [abs(found[key]["ratio"] / ratio - 1) < 0.015 for key, ratio in truth.items()]
+    rows = measured(make_run(tmp_path, truth, drift=drift, rounds=120, seed=3))
+    inside = [rows[key]["low"] <= ratio <= rows[key]["high"] for key, ratio in truth.items()]
+    near = [abs(rows[key]["ratio"] / ratio - 1) < 0.015 for key, ratio in truth.items()]
     assert all(near)
     assert np.mean(inside) >= 0.8, "95 % are expected; with 16 ratios on one baseline 80 % is the least"
 
@@ -86,11 +86,11 @@ def disturbed_trials(share: float, seed: int) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
     episodes, rounds = 16, 40
     busy = rng.random((episodes, rounds)) < rng.uniform(0, 2 * share, (episodes, 1))
-    own = rng.normal(1, 0.003, (2, episodes, 1))
-    manual, nonbox = own * np.where(busy, [[[1.8]], [[1.5 * 2.6]]], [[[1.0]], [[2.6]]])
+    level = rng.normal(1, 0.003, (2, episodes, 1))
+    manual, nonbox = level * np.where(busy, [[[1.8]], [[1.5 * 2.6]]], [[[1.0]], [[2.6]]])
     noise = 1 + rng.exponential(0.01, (2, episodes, rounds))
-    found = simple_trials(manual=(manual * noise[0]).ravel(), nonbox=(nonbox * noise[1]).ravel())
-    return found.with_columns(episode=pl.col("round") // rounds)
+    trials = simple_trials(manual=(manual * noise[0]).ravel(), nonbox=(nonbox * noise[1]).ravel())
+    return trials.with_columns(episode=pl.col("round") // rounds)
 
 
 def test_how_often_the_core_was_disturbed_moves_the_typical_ratio_and_not_the_undisturbed_one():
@@ -118,18 +118,18 @@ def test_a_ratio_is_taken_within_its_round_and_each_pair_is_by_itself():
         [("c", "c", "p", "a", "a", "p"), ("c", "c", "p", "b", "b", "p")], schema=[*KEY, *BASE_KEY], orient="row"
     )
     for base, ratio in (("a", 4.0), ("b", 2.0)):
-        found = paired(trials, pairs, NO_UNITS).filter(baseline_variant=base)
-        assert found["ratio"].to_list() == [ratio, ratio]
-        assert found["log_ratio"].to_list() == pytest.approx([np.log(ratio)] * 2)
-        assert found["base"].to_list() == [40 / ratio, 400 / ratio]
+        ratios = paired(trials, pairs, NO_UNITS).filter(baseline_variant=base)
+        assert ratios["ratio"].to_list() == [ratio, ratio]
+        assert ratios["log_ratio"].to_list() == pytest.approx([np.log(ratio)] * 2)
+        assert ratios["base"].to_list() == [40 / ratio, 400 / ratio]
 
 
 def test_times_are_those_of_a_unit_of_work_where_both_sides_count_it():
     trials = simple_trials(few=[10, 10], many=[100, 100])
     pairs = pl.DataFrame([("many", "many", "p", "few", "few", "p")], schema=[*KEY, *BASE_KEY], orient="row")
     units = pl.DataFrame({"bench": ["few", "many"], "variant": ["few", "many"], "parameter": "p", "units": [1, 20]})
-    found = paired(trials, pairs, units)
-    assert (found["ratio"][0], found["base"][0]) == (0.5, 10.0)
+    ratios = paired(trials, pairs, units)
+    assert (ratios["ratio"][0], ratios["base"][0]) == (0.5, 10.0)
     assert paired(trials, pairs, units.head(1))["ratio"][0] == 10.0, "one side alone does not say what a unit is"
 
 
@@ -220,14 +220,14 @@ def test_two_loads_are_compared_where_the_controls_of_both_hold():
         compared("box", "box", baseline_parameter=ON, group="few"),
         compared("nonbox", "nonbox", baseline_parameter="elsewhere", group="few"),
     ]
-    found = judged_rows(pl.DataFrame(rows))
+    table = judged_rows(pl.DataFrame(rows))
     differs = "control manual (A/A) in b (syscalls=on) differs from its baseline"
-    assert found["doubt"].to_list() == [None, differs, None, differs, differs, None]
-    assert found["verdict"].to_list() == ["same", None, "same", None, None, "same"]
+    assert table["doubt"].to_list() == [None, differs, None, differs, differs, None]
+    assert table["verdict"].to_list() == ["same", None, "same", None, None, "same"]
 
 
 @pytest.mark.parametrize(
-    ("quiet", "verdict", "told"),
+    ("undisturbed", "verdict", "to_decide"),
     [
         ((1.03, 1.05), "slower", None),
         ((1.0, 1.05), "slower", None),
@@ -235,29 +235,29 @@ def test_two_loads_are_compared_where_the_controls_of_both_hold():
         ((0.9, 0.95), "undecided", "nothing: slower on a typical machine, faster on an undisturbed one"),
     ],
 )
-def test_a_word_stands_unless_an_undisturbed_machine_says_another(quiet, verdict, told):
-    ends = {"undisturbed": sum(quiet) / 2, "undisturbed_low": quiet[0], "undisturbed_high": quiet[1]}
+def test_a_word_stands_unless_an_undisturbed_machine_says_another(undisturbed, verdict, to_decide):
+    ends = {"undisturbed": sum(undisturbed) / 2, "undisturbed_low": undisturbed[0], "undisturbed_high": undisturbed[1]}
     rows = [compared("manual (A/A)", "manual"), compared("box", "manual", ratio=1.04, low=1.02, high=1.06, **ends)]
-    found = judged_rows(pl.DataFrame(rows, infer_schema_length=None)).row(1, named=True)
-    assert (found["verdict"], found["to_decide"]) == (verdict, told)
+    row = judged_rows(pl.DataFrame(rows, infer_schema_length=None)).row(1, named=True)
+    assert (row["verdict"], row["to_decide"]) == (verdict, to_decide)
 
 
 @pytest.mark.parametrize(
-    ("half", "told"),
+    ("half", "to_decide"),
     [
         (0.02, "about 12 sittings"),  # (2 / 1)^2 times three
         (0.011, "about 4 sittings"),
         (0.1, "more than 100 sittings"),
     ],
 )
-def test_what_is_open_says_how_many_sittings_would_decide(half, told):
+def test_what_is_open_says_how_many_sittings_would_decide(half, to_decide):
     log = np.log(1.01) + 0.01
     ends = {"ratio": np.exp(log), "low": np.exp(log - half), "high": np.exp(log + half), "sittings": 3}
     rows = [compared("manual (A/A)", "manual"), compared("box", "manual", **ends)]
-    assert judged_rows(pl.DataFrame(rows, infer_schema_length=None))["to_decide"].to_list() == [None, told]
+    assert judged_rows(pl.DataFrame(rows, infer_schema_length=None))["to_decide"].to_list() == [None, to_decide]
     rows = [row | {"omega2": None, "sittings": 1} for row in rows]
     alone = judged_rows(pl.DataFrame(rows, infer_schema_length=None).cast({"omega2": pl.Float64}))["to_decide"][1]
-    assert "more than" in told or alone.startswith("at least about"), "what another hour changes is not known"
+    assert "more than" in to_decide or alone.startswith("at least about"), "what another hour changes is not known"
 
 
 def test_more_sittings_help_neither_at_a_border_nor_against_the_error_of_identical_code():
@@ -316,8 +316,8 @@ def test_the_break_of_a_resumed_run_is_not_taken_for_measuring_or_steal(tmp_path
     run = load_run(make_run(tmp_path, rounds=4, changes=changes))
     row = conditions(run).row(0, named=True)
     assert (row["study"], row["resumed"], row["seconds"], row["steal"]) == (STUDY, 1, None, None)
-    said = " ".join(remarks(run, STUDY))
-    assert "resumed once" in said and "steal" not in said
+    text = " ".join(remarks(run, STUDY))
+    assert "resumed once" in text and "steal" not in text
     honest = make_run(tmp_path / "whole", rounds=4, changes={"studies.zero-cost.steal_after_ms": 20})
     row = conditions(load_run(honest)).row(0, named=True)
     assert row["seconds"] == 1 and row["steal"] == pytest.approx(0.02 / 1 / 2)
@@ -327,6 +327,6 @@ def test_interruptions_are_told_for_a_second_of_measured_time(tmp_path):
     key = ("spawn", "tokio", "")
     # One iteration takes 1 ms and is interrupted every second time.
     noted = Study({key: 1e6}, comparisons=[], metrics={key: {"involuntary_switches": 0.5}})
-    found = conditions(load_run(make_run(tmp_path, others={"runtimes": noted}, rounds=30)))
-    told = dict(found.select("study", "interruptions").rows())
-    assert told["zero-cost"] is None and told["runtimes"] == pytest.approx(500, rel=0.1)
+    table = conditions(load_run(make_run(tmp_path, others={"runtimes": noted}, rounds=30)))
+    interruptions = dict(table.select("study", "interruptions").rows())
+    assert interruptions["zero-cost"] is None and interruptions["runtimes"] == pytest.approx(500, rel=0.1)

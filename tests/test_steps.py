@@ -42,7 +42,7 @@ def until_shown(monkeypatch):
     def show_and_tell(display, now, left_s):
         display.printed = float("-inf")  # as if the last line were long ago
         show(display, now, left_s)
-        if all(one.text for one in now):
+        if all(seen.text for seen in now):
             shown.set()
 
     monkeypatch.setattr(running._Display, "show", show_and_tell)

@@ -1,5 +1,5 @@
-"""What `make measure` and `make report` decide before anything runs: studies, what they depend on, and which rooms have
-a page.
+"""What `make measure` and `make report` decide before anything runs: studies, what they depend on, and which analyses
+have a page.
 """
 
 import os
@@ -35,36 +35,36 @@ def test_every_analysis_has_its_place_and_its_question_and_reads_studies_that_ar
     notebooks = [path for path in NOTEBOOKS if path.name == "analysis.ipynb"]
     about = [nbformat.read(path, as_version=4).metadata["async_cost"] for path in notebooks]
     assert {path.parent.name for path in notebooks} == set(analysed())
-    assert all(one.question.endswith("?") and set(one.studies) <= set(MEASURED) for one in about)
-    assert len({one.order for one in about}) == len({one.question for one in about}) == len(about)
+    assert all(entry.question.endswith("?") and set(entry.studies) <= set(MEASURED) for entry in about)
+    assert len({entry.order for entry in about}) == len({entry.question for entry in about}) == len(about)
 
 
 @pytest.mark.parametrize(
-    ("study", "rooms"), [("a", ["one", "either", "always"]), ("b", ["either", "always"]), ("c", ["always"])]
+    ("study", "expected"), [("a", ["one", "either", "always"]), ("b", ["either", "always"]), ("c", ["always"])]
 )
-def test_a_room_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monkeypatch, study, rooms):
+def test_an_analysis_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monkeypatch, study, expected):
     monkeypatch.setattr(publishing, "analysed", lambda: {"one": ("a",), "either": ("a", "b"), "always": ()})
     info = read_run_info(make_run(tmp_path, {}, rounds=2) / "run.json")
-    assert analyses_of(replace(info, studies={study: info.studies["zero-cost"]})) == rooms
+    assert analyses_of(replace(info, studies={study: info.studies["zero-cost"]})) == expected
 
 
-@pytest.mark.parametrize("room", [room for room, needed in analysed().items() if needed])
-def test_an_analysis_opens_a_run_that_holds_any_one_of_its_studies(room):
-    source = "\n".join(cell.source for cell in nbformat.read(analysis(room), as_version=4).cells)
+@pytest.mark.parametrize("folder", [folder for folder, needed in analysed().items() if needed])
+def test_an_analysis_opens_a_run_that_holds_any_one_of_its_studies(folder):
+    source = "\n".join(cell.source for cell in nbformat.read(analysis(folder), as_version=4).cells)
     (arguments,) = re.findall(r"ac\.open\((.*?)\)", source)
-    assert set(re.findall(r'"(.+?)"', arguments)) in (set(), set(analysed()[room]))
+    assert set(re.findall(r'"(.+?)"', arguments)) in (set(), set(analysed()[folder]))
 
 
 @pytest.fixture
 def analyses(tmp_path, monkeypatch):
-    """Makes rooms whose analysis is one cell."""
+    """Makes analyses of one cell."""
 
     def write(**sources):
-        for room, source in sources.items():
+        for name, source in sources.items():
             notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-            nbformat.write(notebook, tmp_path / f"{room}.ipynb")
+            nbformat.write(notebook, tmp_path / f"{name}.ipynb")
         monkeypatch.setattr(publishing, "analysed", lambda: dict.fromkeys(sources, ()))
-        monkeypatch.setattr(publishing, "analysis", lambda room: tmp_path / f"{room}.ipynb")
+        monkeypatch.setattr(publishing, "analysis", lambda name: tmp_path / f"{name}.ipynb")
 
     return write
 
@@ -84,8 +84,8 @@ def test_an_analysis_that_fails_has_the_last_word(tmp_path, monkeypatch, analyse
     monkeypatch.setattr(sys, "argv", ["publishing", str(run)])
     with pytest.raises(SystemExit) as ended:
         publishing.main()
-    said = str(ended.value).strip()
-    assert "the reason" in said.splitlines()[-1] and "bad.ipynb: the cell that begins with `raise" in said
+    message = str(ended.value).strip()
+    assert "the reason" in message.splitlines()[-1] and "bad.ipynb: the cell that begins with `raise" in message
 
 
 def test_after_an_analysis_that_fails_no_other_begins(tmp_path, monkeypatch, analyses):
@@ -106,11 +106,11 @@ def test_the_first_page_can_be_read_while_others_are_made(tmp_path, monkeypatch,
     made = publishing.publish_run(run)
     assert [path.name for path in made[:3]] == ["index.html", "asked.html", "trust.html"]
     assert re.search(r"[1-9] times", made[2].read_text(encoding="utf-8"))
-    told = []
+    lines = []
     step = commands.publishing(lambda: run)
     monkeypatch.setattr(Progress, "command", lambda *_, progress: [*map(progress, capfd.readouterr().out.splitlines())])
-    step.run(Progress(print, tmp_path / "log", tmp_path, say=told.append))
-    assert told == [f"The page: {commands.where(page)}"]
+    step.run(Progress(print, tmp_path / "log", tmp_path, say=lines.append))
+    assert lines == [f"The page: {commands.where(page)}"]
 
 
 def test_studies_are_chosen_by_name_and_measured_in_their_own_order():
@@ -252,7 +252,7 @@ def test_what_could_not_be_counted_is_told_on_the_page(tmp_path):
 
 
 def test_what_compares_machines_begins_when_all_others_are_written(tmp_path, analyses):
-    shown = "import os, pathlib; print(sorted(one.name for one in pathlib.Path(os.environ['ASYNC_COST_ANALYSES']).iterdir()))"
+    shown = "import os, pathlib; print(sorted(path.name for path in pathlib.Path(os.environ['ASYNC_COST_ANALYSES']).iterdir()))"
     analyses(hardware=shown, slow="import time; time.sleep(1)", quick="1")
     last, *_ = publishing.execute(["hardware", "slow", "quick"], tmp_path / "executed", {}, Path)
     assert "['quick.ipynb', 'slow.ipynb']" in last.read_text(encoding="utf-8")

@@ -59,20 +59,20 @@ def machines() -> tuple[Machine, ...]:
         file = repository_root() / "data" / "runs" / newest[name] / "run.json"
         if file.exists():  # a reader may have put the runs of others aside
             info = record.read_run_info(file).machine
-            own = short(info)
-            own = f"{own} ({name})" if own in known else own
-            known[own] = Machine(own, newest[name], kind(info))
+            label = short(info)
+            label = f"{label} ({name})" if label in known else label
+            known[label] = Machine(label, newest[name], kind(info))
     return tuple(known.values())
 
 
 def machine_of(run: Run) -> Machine | None:
     """Return the committed machine whose newest series a run belongs to, if it belongs to one."""
-    series = {each.info.run_id for each in run.sittings}
+    series = {sitting.info.run_id for sitting in run.sittings}
     return next((machine for machine in machines() if machine.series in series), None)
 
 
 def kind(machine: record.Machine) -> tuple:
-    """Return what a processor is, as far as run.json tells."""
+    """Return the key of a processor model: cpu, architecture, logical cores, caches."""
     return tuple(getattr(machine, name) for name in KIND)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from async_cost.findings.committed import definitions, judged
-from async_cost.findings.finding import Filled, Judge, slot
+from async_cost.findings.finding import Judge, SlotResult, slot
 from async_cost.findings.latency import latencies
 from async_cost.findings.prices import Place, counted, priced, quantity
 from async_cost.findings.record import SHOWN, Finding, Slot
@@ -20,7 +20,7 @@ from async_cost.runs.judged import claims_of_today, definition, seen_by
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import Case
 from async_cost.statistics.measured import Key
-from async_cost.statistics.statement import Outcome, Weighed, weigh
+from async_cost.statistics.statement import Assessment, Outcome, assess
 
 #: What of a finding is judged, besides its operands and the limits of their groups.
 OF_FINDING = ("operation", "quantity", "unit", "per", "share", "processors", "of", "relation", "least", "most")
@@ -61,55 +61,61 @@ def limits_of_today() -> Limits:
     """Return the limit of each comparison that the studies declare, in both directions."""
     limits = dict[tuple[str, Key, Key], float]()
     for study, *sides, limit in of_today().select("study", *KEY, *BASE_KEY, "limit").iter_rows():
-        one, other = tuple(sides[:3]), tuple(sides[3:])
-        limits[study, one, other] = limits[study, other, one] = limit
+        key, baseline = tuple(sides[:3]), tuple(sides[3:])
+        limits[study, key, baseline] = limits[study, baseline, key] = limit
     return limits
 
 
-def row_of(one: Slot, limits: Limits, others: int = 0) -> dict[str, object]:
-    """Return the row of a slot in data/findings.csv, without page, since and changed. Its hash is of what is judged,
-    from the operands to the region, and not of names, sentences and advice; and of how many further cases hold together
-    with its own, `others`.
+def row_of(declared: Slot, limits: Limits, others: int = 0) -> dict[str, object]:
+    """Return the row of a slot in data/findings.csv, without page, since, changed and reworded.
+
+    Its hash covers what is judged (measure, region, limits, operands) and `others`, the number of further cases whose
+    intervals hold together with its own; it does not cover names, sentences and advice.
     """
-    used = sorted({limits[pair] for case in one.main.cases for pair in _compared(case) if pair in limits})
-    used = [] if one.quantity == "count" else used
-    judged = [*(getattr(one, name) for name in OF_FINDING), used, one.main.cases]
+    used = sorted({limits[pair] for case in declared.main.cases for pair in _compared(case) if pair in limits})
+    used = [] if declared.quantity == "count" else used
+    judged = [*(getattr(declared, name) for name in OF_FINDING), used, declared.main.cases]
     judged.insert(OF_FINDING.index("share") + 1, ())  # of what was a column once, and empty: hashes stay
-    judged += ([one.main.constant] if one.main.constant is not None else []) + ([others] if others else [])
-    row: dict[str, object] = {"id": one.id, "slot": one.name, "operands": " & ".join(map(_shown, one.main.cases))}
-    row |= {name: getattr(one, name) for name in OF_FINDING}
-    row |= {"operation": PUBLISHED} if one.main.constant is not None else {}
+    judged += ([declared.main.constant] if declared.main.constant is not None else []) + ([others] if others else [])
+    row: dict[str, object] = {
+        "id": declared.id,
+        "slot": declared.name,
+        "operands": " & ".join(map(_shown, declared.main.cases)),
+    }
+    row |= {name: getattr(declared, name) for name in OF_FINDING}
+    row |= {"operation": PUBLISHED} if declared.main.constant is not None else {}
     row |= {"limits": " ".join(f"{limit:g}" for limit in used)}
-    return row | {"hash": definition(msgspec.to_builtins(judged)), "sentence": definition(one.statement)}
+    return row | {"hash": definition(msgspec.to_builtins(judged)), "sentence": definition(declared.statement)}
 
 
-def rows_of_finding(one: Finding, limits: Limits) -> list[dict[str, object]]:
+def rows_of_finding(finding: Finding, limits: Limits) -> list[dict[str, object]]:
     """Return the rows of its slots."""
-    cases = {slot.name: len(slot.main.cases) for slot in one.judged}
+    cases = {slot.name: len(slot.main.cases) for slot in finding.judged}
     return [
-        row_of(slot, limits, sum(cases.values()) - cases[slot.name] if slot.name in cases else 0) | {"page": one.page}
-        for slot in one.slots
+        row_of(slot, limits, sum(cases.values()) - cases[slot.name] if slot.name in cases else 0)
+        | {"page": finding.page}
+        for slot in finding.slots
     ]
 
 
-def hashes_of(findings: Iterable[Finding], limits: Limits | None = None) -> dict[Place, str]:
+def hashes_of(findings: Iterable[Finding]) -> dict[Place, str]:
     """Return the hashes of the definitions of all slots, by id and slot."""
-    limits = limits_of_today() if limits is None else limits
-    rows = (row for one in findings for row in rows_of_finding(one, limits))
+    limits = limits_of_today()
+    rows = (row for finding in findings for row in rows_of_finding(finding, limits))
     return {(str(row["id"]), str(row["slot"])): str(row["hash"]) for row in rows}
 
 
 def _compared(case: Case) -> Iterator[tuple[str, Key, Key]]:
     """The comparisons behind a case: of its first place with the second, and so on."""
     sides = [place[0] for place in case]
-    for one, other in zip(sides[::2], sides[1::2], strict=False):
-        yield one.study, one.key, other.key
+    for operand, baseline in zip(sides[::2], sides[1::2], strict=False):
+        yield operand.study, operand.key, baseline.key
 
 
 def _shown(case: Case) -> str:
     """Its places, `zero-cost|nonbox|nonbox|syscalls=off|`: study, key and what is counted; no name has these signs."""
     sides = [place[0] for place in case]
-    return " > ".join("|".join((one.study, *one.key, one.counter)) for one in sides)
+    return " > ".join("|".join((operand.study, *operand.key, operand.counter)) for operand in sides)
 
 
 def rows_of(findings: Iterable[Finding], reference: Run) -> Iterator[dict[str, object]]:
@@ -119,8 +125,8 @@ def rows_of(findings: Iterable[Finding], reference: Run) -> Iterator[dict[str, o
     """
     limits, tested = limits_of_today(), seen_by(reference, "findings")
     known = {(row["id"], row["slot"]): row for row in definitions().iter_rows(named=True)}
-    rows = [row for one in findings for row in rows_of_finding(one, limits)]
-    for row in rows + [row_of(one, limits) | {"page": LATENCY} for one in price_slots()]:
+    rows = [row for finding in findings for row in rows_of_finding(finding, limits)]
+    for row in rows + [row_of(price, limits) | {"page": LATENCY} for price in price_slots()]:
         before = known.get((row["id"], row["slot"]), {})
         since = before.get("since") if before.get("hash") == row["hash"] else None
         since = None if row["hash"] in tested else since or f"{date.today()}"
@@ -130,8 +136,8 @@ def rows_of(findings: Iterable[Finding], reference: Run) -> Iterator[dict[str, o
 
 def price_slots() -> list[Slot]:
     """Return the latency numbers and the prices that a request is counted by, as slots of which nothing is expected."""
-    slots = [slot(one.id, "", one.quantity, one.short) for one in latencies().values()]
-    return slots + [slot(*at, quantity(priced(one)), one["what"]) for at, one in counted().items()]
+    slots = [slot(latency.id, "", latency.quantity, latency.short) for latency in latencies().values()]
+    return slots + [slot(*at, quantity(priced(entry)), entry["what"]) for at, entry in counted().items()]
 
 
 def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
@@ -140,35 +146,47 @@ def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, objec
     judge.clock = True  # what is committed is what nanoseconds are expected of
     hashes, tested = hashes_of(findings), seen_by(run, "findings")
     for judgement in map(judge, findings):
-        for one in judgement.slots:
-            at = one.slot.id, one.slot.name
-            yield _row("finding", *at, hashes[at], run) | _says(one) | {"tested": "yes" if hashes[at] in tested else ""}
+        for result in judgement.slots:
+            at = result.slot.id, result.slot.name
+            yield (
+                _row("finding", *at, hashes[at], run)
+                | _says(result)
+                | {"tested": "yes" if hashes[at] in tested else ""}
+            )
     for price in price_slots():
-        filled = Filled(price, *weigh(price, price.main.cases, judge.effects(price.main), run), judged=False)
+        filled = SlotResult(price, *assess(price, price.main.cases, judge.effects(price.main), run), judged=False)
         yield _row("price", price.id, price.name, str(row_of(price, limits_of_today())["hash"]), run) | _says(filled)
-    for said in outcomes(run):
-        weighed = said.published
-        yield _row("claim", said.claim.id, "", claims[said.claim.id], run) | _numbers_of(weighed) | _outcome(weighed)
+    for claim_result in outcomes(run):
+        weighed = claim_result.published
+        yield (
+            _row("claim", claim_result.claim.id, "", claims[claim_result.claim.id], run)
+            | _numbers_of(weighed)
+            | _outcome(weighed)
+        )
 
 
 def _row(kind: str, id: str, slot: str, hash: str, run: Run) -> dict[str, object]:
     return {"kind": kind, "id": id, "slot": slot, "hash": hash, "series": run.info.run_id}
 
 
-def _says(one: Filled) -> dict[str, object]:
+def _says(result: SlotResult) -> dict[str, object]:
     """What is said of a slot: the case that decides, the ends of all cases, and of how many it is true."""
-    measured = one.measured
+    measured = result.measured
     ends = {"least": measured[0].effect, "greatest": measured[-1].effect} if measured else {}
-    true = sum(each.outcome is Outcome.HOLDS for each in measured) if len(one.each) > 1 and one.slot.is_judged else None
-    outcome = _outcome(one.weighed) if one.slot.is_judged or one.weighed.doubted else {"outcome": SHOWN}
-    return _numbers_of(one.weighed) | {name: _digits(end) for name, end in ends.items()} | {"true": true} | outcome
+    true = (
+        sum(case.outcome is Outcome.HOLDS for case in measured)
+        if len(result.each) > 1 and result.slot.is_judged
+        else None
+    )
+    outcome = _outcome(result.weighed) if result.slot.is_judged or result.weighed.doubted else {"outcome": SHOWN}
+    return _numbers_of(result.weighed) | {name: _digits(end) for name, end in ends.items()} | {"true": true} | outcome
 
 
-def _outcome(weighed: Weighed) -> dict[str, object]:
+def _outcome(weighed: Assessment) -> dict[str, object]:
     return {"outcome": NOT_JUDGED if weighed.doubted else weighed.outcome.value}
 
 
-def _numbers_of(weighed: Weighed) -> dict[str, object]:
+def _numbers_of(weighed: Assessment) -> dict[str, object]:
     return {"value": _digits(weighed.effect), "low": _digits(weighed.low), "high": _digits(weighed.high)}
 
 

@@ -43,7 +43,7 @@ class Latency:
 
     @property
     def added(self) -> bool:
-        """Whether it is what comes to the same program without it, and no whole."""
+        """Whether the price is a difference from a baseline, and not a whole."""
         return prices.is_added(self.price)
 
     @property
@@ -70,7 +70,7 @@ def latencies() -> dict[str, Latency]:
 def committed() -> dict[str, dict[str, float]]:
     """Return the latency numbers of the committed machines, in nanoseconds by id, by the name of the machine."""
     return {
-        machine: {id: ns for (id, slot), (ns, _, _, doubt) in known.items() if not slot and not doubt}
+        machine: {id: ns for (id, slot), (ns, _, _, no_evidence) in known.items() if not slot and not no_evidence}
         for machine, known in prices.committed().items()
     }
 
@@ -83,6 +83,7 @@ def numbers(run: Run) -> pl.DataFrame:
     """
     judge = Judge(run)
     rows = [
-        {name: getattr(one, name) for name in NAMED} | prices.timed(judge, one.price) for one in latencies().values()
+        {name: getattr(latency, name) for name in NAMED} | prices.timed(judge, latency.price)
+        for latency in latencies().values()
     ]
     return pl.DataFrame(rows, schema=COLUMNS)

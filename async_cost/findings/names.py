@@ -29,7 +29,7 @@ def keys() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def aliases() -> Mapping[str, str]:
-    """Return what a program is not called, with its name."""
+    """Map each spelling that prose must not use to the official name."""
     rows = _table().drop_nulls("not_called").select("not_called", "name").iter_rows()
     return {alias: name for listed, name in rows for alias in listed.split("; ")}
 

@@ -168,7 +168,7 @@ class Pairs:
             raise LookupError("a break-even lies between measured loads, and there is one")
         first = self.each[0]
         made = replace(first._made("break-even", "us"), share=share)
-        return replace(made, cases=(tuple(place for one in self.each for place in one.cases[0]),))
+        return replace(made, cases=(tuple(place for pair in self.each for place in pair.cases[0]),))
 
     def counted(self, counter: str) -> Quantity:
         """Return the ratio of each by an exact count."""
@@ -178,7 +178,7 @@ class Pairs:
     def _together(quantities: list[Quantity]) -> Quantity:
         if not quantities:
             raise LookupError("no pair is left to compare")
-        return replace(quantities[0], cases=tuple(case for one in quantities for case in one.cases))
+        return replace(quantities[0], cases=tuple(case for quantity in quantities for case in quantity.cases))
 
 
 def pair(
@@ -232,7 +232,7 @@ def ratio_of_ratios(one: Pair, other: Pair) -> Quantity:
     return replace(one.ratio, operation="ratio of ratios", cases=cases)
 
 
-def more_added(one: Pair, other: Pair) -> Quantity:
+def difference_of_differences(one: Pair, other: Pair) -> Quantity:
     """Return what `one` adds to a unit of work, less what `other` adds, from the same rounds."""
     return replace(one.added, operation="difference of differences", cases=(one.cases[0] + other.cases[0],))
 

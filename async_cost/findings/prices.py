@@ -44,8 +44,8 @@ COLUMNS = ENTRY | dict.fromkeys(NUMBERS, pl.Float64) | dict.fromkeys(("by", "dri
 
 
 def entries() -> pl.DataFrame:
-    """Return what may have a price, in the order of data/prices.csv, a row for each of its variants: the columns of
-    `ENTRY`; who is whose it is.
+    """Return the entries of data/prices.csv, in its order, one row per variant: the columns of `ENTRY`. `who`, whose
+    price it is, is the variant where the file leaves it empty.
     """
     rows = read_table(DATA / "prices.csv", PriceRows)
     who = pl.when(pl.col("who") == "").then("variants").otherwise("who").str.split(";")
@@ -55,12 +55,12 @@ def entries() -> pl.DataFrame:
 
 
 def prices(run: Run) -> pl.DataFrame:
-    """Return the price list of a run, a row for each of `entries`: the columns of `COLUMNS`.
+    """Return the price list of a run, one row for each of `entries`: the columns of `COLUMNS`.
 
-    by is whose it is, by name, driven how it is driven; ns, low, high are nanoseconds for one unit with the 95 %
-    interval; cpu_ns processor time of all threads; instructions, allocations, bytes counts for one unit. Of a price
-    that is a difference all are differences, and processor time is not given. What has no price has nulls; `lacks` says
-    why, or that a price is no evidence.
+    `by` is the name of `who`, `driven` says how the price is driven; `ns`, `low`, `high` are nanoseconds per unit with
+    the 95 % interval, `cpu_ns` is the processor time of all threads per unit; `instructions`, `allocations` and `bytes`
+    are counts per unit. Where the price is a difference, so are the counts, and `cpu_ns` is null. Where there is no
+    price, all numbers are null. `lacks` says why, or that a price is no evidence.
     """
     judge = Judge(run)
     rows = [
@@ -121,12 +121,12 @@ def is_added(price: Pair) -> bool:
 
 
 def quantity(price: Pair) -> Quantity:
-    """Return the number that is the price of `priced`."""
+    """Return `.added` if the price has a baseline, else `.each`."""
     return price.added if is_added(price) else price.each
 
 
 def timed(judge: Judge, price: Pair) -> dict[str, object]:
-    """Of a price `ns`, `low`, `high`, and what it `lacks`."""
+    """Return `ns`, `low`, `high` of a price, and in `lacks` why it is missing or no evidence (None: it is evidence)."""
     time = judge.effects(quantity(price))[0]
     lacks = words.plain(time.missing) if time.missing else time.doubt and "no evidence in this run"
     return {"ns": time.value, "low": time.low, "high": time.high, "lacks": lacks}
@@ -141,15 +141,15 @@ def _price(judge: Judge, entry: dict[str, str]) -> dict[str, object]:
     if time["ns"] is None:
         return time
 
-    def of(one: Pair) -> float | None:
-        return judge.effects(quantity(one))[0].value
+    def value_of(priced_pair: Pair) -> float | None:
+        return judge.effects(quantity(priced_pair))[0].value
 
     # A count is for a unit of work already, or for an iteration.
     whole = price.per in (UNIT_OF_WORK, None)
     units = 1 if whole else judge.measured(price.study).counts.get((*price.key, f"{price.per}"))
-    counts = {name: of(price.counted(counter)) for counter, name in COUNTED.items()}
+    counts = {name: value_of(price.counted(counter)) for counter, name in COUNTED.items()}
     return {
         **time,
-        "cpu_ns": None if is_added(price) else of(price.metric("cpu_ns", price.per)),
+        "cpu_ns": None if is_added(price) else value_of(price.metric("cpu_ns", price.per)),
         **{name: count / units for name, count in counts.items() if count is not None and units},
     }

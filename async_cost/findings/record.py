@@ -65,9 +65,9 @@ class Finding:
         return tuple(slot for slot in self.slots if slot.is_judged)
 
 
-def record(one: Finding) -> dict:
+def record(finding: Finding) -> dict:
     """Return the definition as JSON holds it."""
-    return msgspec.to_builtins(one)
+    return msgspec.to_builtins(finding)
 
 
 def recorded(notebooks: Iterable[Path]) -> list[Finding]:
@@ -78,7 +78,7 @@ def recorded(notebooks: Iterable[Path]) -> list[Finding]:
     for notebook in notebooks:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         outputs = (output.get("metadata", {}) for cell in cells for output in cell.get("outputs", ()))
-        for one in (msgspec.convert(metadata[RECORD], Finding) for metadata in outputs if RECORD in metadata):
-            if known.setdefault(one.id, one) is not one:
-                raise ValueError(f"{notebook}: there are two findings {one.id}")
+        for finding in (msgspec.convert(metadata[RECORD], Finding) for metadata in outputs if RECORD in metadata):
+            if known.setdefault(finding.id, finding) is not finding:
+                raise ValueError(f"{notebook}: there are two findings {finding.id}")
     return list(known.values())

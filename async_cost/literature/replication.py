@@ -14,7 +14,7 @@ from async_cost.runs.judged import claims_of_today, seen_by
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import effect
 from async_cost.statistics.measured import Measured
-from async_cost.statistics.statement import Outcome, Weighed, weigh
+from async_cost.statistics.statement import Assessment, Outcome, assess
 
 #: Claims that are named; of more, only the number.
 NAMED = 3
@@ -29,32 +29,32 @@ SAID = {
 
 
 @dataclass(frozen=True)
-class Judgement:
+class ClaimResult:
     """What a run says about one claim: by what the document compared, or by its counterpart here, by the clean
     comparison and by ours, None where there is none.
     """
 
     claim: Claim
-    published: Weighed
-    clean: Weighed | None
-    ours: Weighed | None
+    published: Assessment
+    clean: Assessment | None
+    ours: Assessment | None
 
 
-def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]:
+def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[ClaimResult]:
     """Judge each of `claims` (by default all of them) on `run`, in their order, without numbers that are no claims."""
     claims = load_claims() if claims is None else claims
     measured = cache(partial(Measured, run))
 
-    def weighed(claim: Claim, comparison: Comparison) -> Weighed:
+    def weighed(claim: Claim, comparison: Comparison) -> Assessment:
         cases = claim.cases(comparison)
         effects = [effect(claim, case, measured) for case in cases]
-        return weigh(claim, cases, effects, run)[0]
+        return assess(claim, cases, effects, run)[0]
 
-    def others(claim: Claim) -> Iterator[Weighed | None]:
+    def others(claim: Claim) -> Iterator[Assessment | None]:
         for comparison in (Comparison.CLEAN, Comparison.OURS):
             yield weighed(claim, comparison) if claim.cases(comparison) else None
 
-    return [Judgement(claim, weighed(claim, claim.faithful), *others(claim)) for claim in claims if claim.is_claim]
+    return [ClaimResult(claim, weighed(claim, claim.faithful), *others(claim)) for claim in claims if claim.is_claim]
 
 
 def validity_sentence(run: Run) -> str:

@@ -9,7 +9,7 @@ from async_cost.derived import code_of
 from async_cost.findings.definitions import committed, series_of
 from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import outcomes
-from async_cost.machines.hardware import chosen_runs
+from async_cost.machines.hardware import representative_runs
 from async_cost.machines.many import ManyRuns, stored_rows
 from async_cost.runs.judged import claims_of_today
 from async_cost.runs.run import Run
@@ -22,20 +22,20 @@ COUNTED = (Outcome.HOLDS, Outcome.DOES_NOT_HOLD, Outcome.UNDECIDED)
 CODE = code_of("literature", "findings", "machines")
 
 
-def on_machines(many: ManyRuns) -> pl.DataFrame:
+def by_number_of_machines(many: ManyRuns) -> pl.DataFrame:
     """Return a row for each claim that was measured: claim, study, holds, does not hold, undecided (numbers of
     machines), machines (their sum).
 
     Of each machine the run counts that speaks for the study of the claim. A machine that does not hold the operands of
     a claim is left out.
     """
-    chosen = chosen_runs(many).filter("trusted").cast({"run": pl.String, "study": pl.String})
+    chosen = representative_runs(many).filter("trusted").cast({"run": pl.String, "study": pl.String})
     folders = [many.folders[name] for name in chosen["run"].unique(maintain_order=True)]
     with ThreadPoolExecutor() as pool:
         verdicts = pl.concat([pl.DataFrame(schema=VERDICTS), *pool.map(_verdicts, folders)])
     verdicts = verdicts.join(chosen, on=["run", "study"], how="semi").filter(pl.col("verdict").is_in(list(COUNTED)))
-    each = (pl.col("verdict").eq(word).sum().alias(word) for word in COUNTED)
-    return verdicts.group_by("claim", "study", maintain_order=True).agg(*each, machines=pl.len()).sort("claim")
+    counts = (pl.col("verdict").eq(word).sum().alias(word) for word in COUNTED)
+    return verdicts.group_by("claim", "study", maintain_order=True).agg(*counts, machines=pl.len()).sort("claim")
 
 
 def _verdicts(folder: Path) -> pl.DataFrame:
@@ -48,7 +48,8 @@ def _verdicts(folder: Path) -> pl.DataFrame:
 
     def judged(run: Run) -> list[tuple]:
         return [
-            (run.info.run_id, each.claim.id, each.claim.study, each.published.outcome.value) for each in outcomes(run)
+            (run.info.run_id, result.claim.id, result.claim.study, result.published.outcome.value)
+            for result in outcomes(run)
         ]
 
     return stored_rows(folder, "claims", CODE + repr(hashes).encode(), VERDICTS, judged)

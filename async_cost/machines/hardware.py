@@ -1,6 +1,6 @@
-"""What changes from machine to machine: findings of several runs, and changes between two runs.
+"""What changes from machine to machine: comparisons of several runs, and changes between two runs.
 
-A finding is the ratio of one variant to another. It is consistent when every machine gives it the same verdict.
+A comparison is consistent when every machine gives it the same verdict.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from async_cost.machines.many import FINDING, NAME, NATIVE, ManyRuns
+from async_cost.machines.many import COMPARISON, NAME, NATIVE, ManyRuns
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.statistics.judge import verdict_column
 
@@ -16,18 +16,18 @@ from async_cost.statistics.judge import verdict_column
 VERSION = re.compile(r"rustc (\d+)\.(\d+)\.(\d+)(?:.* (\d{4}-\d{2}-\d{2}))?")
 
 
-def one_of_each(many: ManyRuns, each: str = "machine") -> pl.DataFrame:
+def representative_ratios(many: ManyRuns, unit: str = "machine") -> pl.DataFrame:
     """Return the ratios of one run for each machine and study: the newest that is evidence, else the newest.
 
-    With `each` = "run", every run counts. Columns as `ManyRuns.ratios`, and `unit`, the name of what is compared.
+    With `unit` = "run", every run counts. Columns as `ManyRuns.ratios`, and `unit`, the name of what is compared.
     """
-    ratios = many.ratios.with_columns(unit=pl.col(each))
-    if each == "run" or ratios.is_empty():
+    ratios = many.ratios.with_columns(unit=pl.col(unit))
+    if unit == "run" or ratios.is_empty():
         return ratios
-    return ratios.join(chosen_runs(many), on=["machine", "study", "run"], how="semi", maintain_order="left")
+    return ratios.join(representative_runs(many), on=["machine", "study", "run"], how="semi", maintain_order="left")
 
 
-def chosen_runs(many: ManyRuns) -> pl.DataFrame:
+def representative_runs(many: ManyRuns) -> pl.DataFrame:
     """Choose the run that speaks for each machine and study: machine, study, run, trusted. It is the newest that is
     evidence, else the newest. Of a machine that has runs of notebooks that can be evidence, those of native programs do
     not count: they would count it twice.
@@ -41,8 +41,8 @@ def chosen_runs(many: ManyRuns) -> pl.DataFrame:
 
 
 def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each finding of rows of `one_of_each`: columns FINDING, units, slower, faster, same, undecided,
-    least, most, agreement.
+    """Return a row for each comparison of rows of `representative_ratios`: columns COMPARISON, units, slower, faster,
+    same, undecided, least, most, agreement.
 
     Only what is evidence counts. `least` and `most` are the ends of the ratios; `agreement` is one machine, reverses,
     consistent, undecided everywhere or not the same everywhere. Where a verdict is undecided on one machine and decided
@@ -51,7 +51,7 @@ def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
     verdicts = ("slower", "faster", "same", "undecided")
     counted = (
         ratios.drop_nulls("verdict")
-        .group_by(FINDING, maintain_order=True)
+        .group_by(COMPARISON, maintain_order=True)
         .agg(
             pl.len().alias("units"),
             *((pl.col("verdict") == word).sum().alias(word) for word in verdicts),
@@ -74,8 +74,8 @@ def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
 
 
 def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.DataFrame:
-    """Compute how each finding changes from one run to another, for each of `pairs` (machine, before, after): FINDING,
-    ratio (after / before), low, high, evident, unit (the machine), before, after, verdict.
+    """Compute how each comparison changes from one run to another, for each of `pairs` (machine, before, after):
+    COMPARISON, ratio (after / before), low, high, evident, unit (the machine), before, after, verdict.
 
     The two runs share no round, so nothing is paired: on a log scale, the half-widths of the two intervals are added as
     squares. Like them, the interval covers the noise of two runs and nothing else. The verdict is null if one of the
@@ -84,19 +84,19 @@ def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.D
     names = ("unit", "before", "after")
     chosen = pl.DataFrame(pairs, schema=dict.fromkeys(names, NAME), orient="row")
     logs = ratios.filter(pl.col("run").is_in(pl.concat([chosen["before"], chosen["after"]]).implode())).select(
-        *("run", *FINDING),
+        *("run", *COMPARISON),
         log=pl.col("ratio").log(),
         half=(pl.col("high").log() - pl.col("low").log()) / 2,
         evident=pl.col("verdict").is_not_null(),
     )
     before = chosen.join(logs, left_on="before", right_on="run", maintain_order="left_right")
     both = before.join(
-        logs, left_on=["after", *FINDING], right_on=["run", *FINDING], suffix="_after", maintain_order="left"
+        logs, left_on=["after", *COMPARISON], right_on=["run", *COMPARISON], suffix="_after", maintain_order="left"
     )
     middle = pl.col("log_after") - pl.col("log")
     reach = (pl.col("half") ** 2 + pl.col("half_after") ** 2).sqrt()
     return both.select(
-        *FINDING,
+        *COMPARISON,
         middle.exp().alias("ratio"),
         (middle - reach).exp().alias("low"),
         (middle + reach).exp().alias("high"),

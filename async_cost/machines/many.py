@@ -1,6 +1,6 @@
 """Many runs compared; those that cannot be used are set aside, by name and with the reason.
 
-Of each run its comparisons are read, which are those of its own pages, so that a finding has the same verdict in both
+Of each run its comparisons are read, which are those of its own pages, so that each has the same verdict in both
 places, and who measured it: memory grows with the number of comparisons, not of samples.
 """
 
@@ -26,9 +26,9 @@ from async_cost.runs.run import Run
 from async_cost.statistics.judge import VERDICTS
 from async_cost.statistics.table import comparisons, place_of
 
-#: A finding is what is said about one pair: `variant` compared with `other`, which names the bench and the parameter of
-#: the baseline where they are others.
-FINDING = ("study", "bench", "variant", "other", "parameter")
+#: What names a comparison: `other` is what `variant` is compared with, and names the bench and the parameter of the
+#: baseline where they are others.
+COMPARISON = ("study", "bench", "variant", "other", "parameter")
 #: Names of which a few thousand are repeated in millions of rows: a number in each, and the words once.
 NAME = pl.Categorical()
 RUNS: dict[str, Any] = {"run": NAME, "machine": NAME, "cpu": pl.String, "cores": pl.Int64, "processor": pl.String}
@@ -36,8 +36,8 @@ RUNS |= dict.fromkeys(("rustc", "origin", "profile", "started", "revision"), pl.
 STUDIES: dict[str, Any] = {"run": NAME, "study": NAME, "trusted": pl.Boolean, "reason": pl.String, "rows": pl.Int64}
 STUDIES |= {"elapsed_ns": pl.Int64}
 ASIDE = {"run": pl.String, "reason": pl.String}
-#: No controls: that a baseline is as fast as itself is not a finding.
-RATIOS: dict[str, Any] = dict.fromkeys(("run", "machine", *FINDING), NAME)
+#: Without controls.
+RATIOS: dict[str, Any] = dict.fromkeys(("run", "machine", *COMPARISON), NAME)
 RATIOS |= dict.fromkeys(("ratio", "low", "high"), pl.Float64) | {"verdict": VERDICTS}
 #: Ends the name of a machine whose runs measured native programs, which are compiled differently.
 NATIVE = " (native)"
@@ -65,14 +65,14 @@ class ManyRuns:
 
 @dataclass(frozen=True)
 class Summary:
-    """A run among others: `run` is its row of RUNS, `studies` are rows of STUDIES, `ratios` a table of RATIOS."""
+    """One of many runs: `run` is its row of RUNS, `studies` are its rows of STUDIES, `ratios` its table of RATIOS."""
 
     run: Mapping[str, object]
     studies: Sequence[Mapping[str, object]]
     ratios: pl.DataFrame
 
 
-def chosen_folders() -> list[Path]:
+def candidate_folders() -> list[Path]:
     """Return the runs to compare: those that ASYNC_COST_COMPARE names (separated as in PATH), else all that there are
     and the one of ASYNC_COST_RUN, which may lie elsewhere; with ASYNC_COST_COMMITTED, of these the committed series.
     """

@@ -48,7 +48,7 @@ def calculator(run: Run, listed: pl.DataFrame, counts: Mapping[str, float]) -> T
 
 
 def total(parts: Iterable[tuple[float, Price | None]]) -> Price | None:
-    """Return so many of each price together; None where one was not measured."""
+    """Sum of count * price (ns, low, high, doubtful); None if a price is missing."""
     known = list(parts)
     priced = [(count, price) for count, price in known if price]
     if len(priced) < len(known):

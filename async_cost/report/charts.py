@@ -277,7 +277,7 @@ def bars(
     return _chart(layers, f"{description} {seen}", height, title, subtitle)
 
 
-def staircase(
+def waterfall(
     frame: pl.DataFrame, *, description: str, title: str = "", value: str, x_title: str
 ) -> alt.LayerChart | None:
     """Totals one below the other, each drawn as the step from the one before: columns variant and `value`."""
@@ -371,7 +371,7 @@ def matrix(
     names = alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False)
     names.labelExpr = f"{_by_width(*heads)}[datum.label]"
     names.labelFontSize = alt.expr(_by_width(13, 11))
-    names.labelPadding = alt.expr(f"4 + {LINE} * {_by_width(*(max(map(len, each.values())) - 1 for each in heads))}")
+    names.labelPadding = alt.expr(f"4 + {LINE} * {_by_width(*(max(map(len, head.values())) - 1 for head in heads))}")
     base = alt.Chart(frame.with_columns(wide=pl.Series(texts[0]), narrow=pl.Series(texts[1]))).encode(
         x=alt.X(f"{column}:N", sort=frame[column].unique(maintain_order=True).to_list(), title=None, axis=names),
         y=_rows(row, {name: name for name in frame[row]}, height=_by_width(*heights)),
@@ -405,8 +405,8 @@ def changes(
     groups = pl.col("group").cast(pl.Enum(frame["group"].unique(maintain_order=True)))
     rows = frame.sort(groups, ~matters, before).with_columns(**texts, near=ends[0], far=ends[1])
     heads = pl.when(pl.col("group").is_first_distinct()).then("group")
-    said = pl.concat_list(heads, pl.when("matters").then("row"), pl.lit(""))
-    items = rows.with_columns(said=said, place=[0, 1, 2]).explode("said", "place").drop_nulls("said")
+    sentences = pl.concat_list(heads, pl.when("matters").then("row"), pl.lit(""))
+    items = rows.with_columns(said=sentences, place=[0, 1, 2]).explode("said", "place").drop_nulls("said")
     point, tall = pl.col("place") == 2, pl.when("matters").then(LINE).otherwise(LINE / 2)
     downs = []
     for name, width in (("wide", WIDE), ("narrow", NARROW)):
@@ -456,13 +456,13 @@ def _chart(layers: list[alt.Chart], description: str, height: float, title: str,
     """The chart below its finding, which has no full stop there, and below the title of its vertical axis: upright, and
     no width lost on a phone.
     """
-    said = words.plain(title).removesuffix(".")
-    text = f"{said}. {description}" if said else description
+    sentence = words.plain(title).removesuffix(".")
+    text = f"{sentence}. {description}" if sentence else description
     chart: Any = alt.layer(*layers).properties(width="container", height=height, description=text.strip())
     chart = chart.add_params(alt.param(PHONE, value=False))
     below = textwrap.wrap(subtitle, 48)
-    if said:
-        wide, narrow = (textwrap.wrap(said, most) for most in FINDING_CHARACTERS)
+    if sentence:
+        wide, narrow = (textwrap.wrap(sentence, most) for most in FINDING_CHARACTERS)
         return chart.properties(title=alt.Title(alt.expr(_by_width(wide, narrow)), subtitle=below or alt.Undefined))
     only = alt.Title(below, fontSize=13, fontWeight="normal", color=MUTED)
     return chart.properties(title=only) if below else chart
@@ -475,9 +475,9 @@ def _by_width(wide: object, narrow: object) -> str:
 
 def _fitting(base: alt.Chart, **mark: Any) -> alt.Chart:
     """The text of the column wide, or on a phone of narrow, around the middle of its row."""
-    said = base.transform_calculate(said=f"{PHONE} ? datum.narrow : datum.wide")
+    chart = base.transform_calculate(said=f"{PHONE} ? datum.narrow : datum.wide")
     middle = alt.expr(rf"-{LINE / 2} * (length(split(datum.said, '\n')) - 1)")
-    return said.mark_text(lineBreak="\n", lineHeight=LINE, dy=middle, **mark).encode(text="said:N")
+    return chart.mark_text(lineBreak="\n", lineHeight=LINE, dy=middle, **mark).encode(text="said:N")
 
 
 def _haloed(base: alt.Chart, text: str, x: Any, **mark: Any) -> list[alt.Chart]:
@@ -659,7 +659,9 @@ def _rows(column: str, labels: dict[str, str], most: int = WIDE_LABEL, height: s
     """The rows of a chart, with a label for each value of a column, in lines of `most` characters or of a phone's;
     `height` is the expression of that of all rows.
     """
-    wide, narrow = ({name: _lines(label, of) for name, label in labels.items()} for of in (most, LABEL_CHARACTERS))
+    wide, narrow = (
+        {name: _lines(label, characters) for name, label in labels.items()} for characters in (most, LABEL_CHARACTERS)
+    )
     shown = f"{_by_width(wide, narrow)}[datum.label]"
     axis = alt.Axis(domain=False, ticks=False, grid=False, labelExpr=shown)
     # The renderer puts the first line where the middle should be.

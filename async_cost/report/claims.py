@@ -9,13 +9,13 @@ import polars as pl
 from async_cost import words
 from async_cost.findings.definitions import committed
 from async_cost.literature.claims import NO_CLAIM, Claim, load_claims
-from async_cost.literature.replication import Judgement, outcomes, score
+from async_cost.literature.replication import ClaimResult, outcomes, score
 from async_cost.report import numbers
 from async_cost.report.finding import apart_from
 from async_cost.runs.judged import claims_of_today
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import Case, Operand
-from async_cost.statistics.statement import OUTCOMES, Outcome, Weighed, departure, region, together
+from async_cost.statistics.statement import OUTCOMES, Assessment, Outcome, departure, region, together
 
 #: Signs between the operands of an operation.
 SIGNS = {
@@ -61,7 +61,7 @@ def counted(claims: pl.DataFrame) -> pl.DataFrame:
     fares worst stands for them. confounded is whether it does not hold where nothing else differs.
     """
     group = pl.coalesce("same_as", "claim")
-    every = pl.col("outcome").implode().map_elements(lambda each: together(map(Outcome, each)).value, pl.String)
+    every = pl.col("outcome").implode().map_elements(lambda values: together(map(Outcome, values)).value, pl.String)
     clean = pl.col("clean_outcome").eq(Outcome.DOES_NOT_HOLD).any()
     worst = pl.col("outcome").replace_strict({word: at for at, word in enumerate(OUTCOMES)}).arg_min()
     rows = claims.with_columns(confounded=clean.over(group), together=every.over(group))
@@ -135,7 +135,7 @@ def _of_claim(claim: Claim) -> dict[str, object]:
     }
 
 
-def _row(judgement: Judgement) -> dict[str, object]:
+def _row(judgement: ClaimResult) -> dict[str, object]:
     claim, weighed, clean, ours = judgement.claim, judgement.published, judgement.clean, judgement.ours
     figure, departs = claim.published_value, departure(claim, weighed)
     return _of_claim(claim) | {
@@ -158,7 +158,7 @@ def _row(judgement: Judgement) -> dict[str, object]:
     }
 
 
-def _here(claim: Claim, weighed: Weighed) -> str | None:
+def _here(claim: Claim, weighed: Assessment) -> str | None:
     if weighed.effect is None or weighed.low is None or weighed.high is None:
         return None
     return numbers.value(claim, weighed.effect, weighed.low, weighed.high)

@@ -12,7 +12,7 @@ from async_cost.statistics.effects import NANOSECONDS
 
 
 def nothing(slot: Slot) -> float:
-    """Return what a slot is without an effect."""
+    """Return the value of no effect: 1 for ratios, 0 for differences."""
     return 1.0 if slot.in_ratios else 0.0
 
 

@@ -17,7 +17,7 @@ from async_cost import words
 from async_cost.findings.committed import Machine, definitions, kind, machines
 from async_cost.findings.committed import short as short_name
 from async_cost.findings.definitions import NOT_JUDGED, hashes_of, said_by
-from async_cost.findings.finding import Filled, Found
+from async_cost.findings.finding import FindingResult, SlotResult
 from async_cost.findings.lint import SLOT, slots_of
 from async_cost.findings.names import name as called
 from async_cost.findings.record import Finding, Slot
@@ -25,7 +25,7 @@ from async_cost.report import figures, markup, tables
 from async_cost.runs.comparisons import address
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.run import Run
-from async_cost.statistics.statement import Outcome, Weighed, together
+from async_cost.statistics.statement import Assessment, Outcome, together
 
 #: What data/judged.csv says by a series of each slot of a finding, by its name.
 Rows = Mapping[str, dict | None]
@@ -69,7 +69,7 @@ class Row(msgspec.Struct, frozen=True):
     study: str = ""
 
 
-class Said(msgspec.Struct, frozen=True):
+class RenderedFinding(msgspec.Struct, frozen=True):
     """What a page says of a finding. `head` and `small` are Markdown with places for the `texts` of numbers, of which
     those that are rows of the table of comparisons have `addresses`. `asserted`: the head is the author's sentence.
     """
@@ -96,7 +96,7 @@ class Said(msgspec.Struct, frozen=True):
         return words.plain(filled(self, self.head)).rstrip(".")
 
     def _ipython_display_(self) -> None:
-        """It has been displayed."""
+        """Do nothing: `Reading.finding` displayed this already; keeps IPython from showing it twice."""
 
     @property
     def absent(self) -> bool:
@@ -104,28 +104,28 @@ class Said(msgspec.Struct, frozen=True):
         return not any(row.here for row in self.rows)
 
 
-def said(found: Found, run: Run) -> Said:
+def said(result: FindingResult, run: Run) -> RenderedFinding:
     """Return what a page of `run` says of a finding."""
-    finding, rough = found.finding, run.info.profile in NOT_EVIDENCE
+    finding, rough = result.finding, run.info.profile in NOT_EVIDENCE
     forms, known = forms_of(finding), _committed(finding)
     others = {machine.name: known[machine.name] for machine in apart_from(run)}
-    lacking = {filled.slot.name for filled in found.slots if not filled.measured}
-    mark = "" if rough else _mark(found, lacking)
+    lacking = {filled.slot.name for filled in result.slots if not filled.measured}
+    mark = "" if rough else _mark(result, lacking)
     # A sentence of which nothing is judged here may be said, too.
-    shown = found.outcome is None and not lacking and not found.doubted and _signs_are_right(found)
+    shown = result.outcome is None and not lacking and not result.doubted and _signs_are_right(result)
     asserted = mark in ("✓", FITTED) or (mark == "·" and shown)
     template = finding.sentence if asserted else _label(finding, lacking)
-    by_name = {filled.slot.name: filled for filled in found.slots}
+    by_name = {filled.slot.name: filled for filled in result.slots}
     used = [by_name[name] for name in slots_of(template)]
-    texts = {filled.slot.name: number(filled, forms[filled.slot.name], label=not asserted) for filled in found.slots}
-    rows = {filled.slot.name: filled.weighed.row for filled in found.slots if len(filled.each) == 1}
+    texts = {filled.slot.name: number(filled, forms[filled.slot.name], label=not asserted) for filled in result.slots}
+    rows = {filled.slot.name: filled.weighed.row for filled in result.slots if len(filled.each) == 1}
     note = "" if lacking & slots_of(finding.note).keys() else finding.note
     # A number that crosses no effect is its interval.
-    spans = [text for each in used if "[" not in texts[each.slot.name] and (text := _interval(each, forms))]
+    spans = [text for filled in used if "[" not in texts[filled.slot.name] and (text := _interval(filled, forms))]
     spans = spans if set(spans) != {"exact"} else spans[:1]
     intervals = "" if rough or not spans else figures.together(spans)
-    remark = "" if rough else _remark(found, mark, forms)
-    return Said(
+    remark = "" if rough else _remark(result, mark, forms)
+    return RenderedFinding(
         id=finding.id,
         page=finding.page,
         mark=mark,
@@ -133,7 +133,7 @@ def said(found: Found, run: Run) -> Said:
         small="; ".join(filter(None, [intervals, note, remark, *_others(used, forms, others, rough)])),
         texts={name: text for name, text in texts.items() if name not in lacking},
         addresses={name: place for name, row in rows.items() if row and (place := address(row))},
-        rows=[*_rows(found, forms, texts, known)],
+        rows=[*_rows(result, forms, texts, known)],
         short=_label(finding, lacking),
         asserted=asserted,
         so=finding.so if mark in ("✓", FITTED) else "",
@@ -143,15 +143,17 @@ def said(found: Found, run: Run) -> Said:
     )
 
 
-def yardstick(found: Found, run: Run) -> Said:
+def yardstick(result: FindingResult, run: Run) -> RenderedFinding:
     """Return how fast a machine is: a line that a page of another kind of machine begins with, and a row for its
     table.
     """
-    finding, (filled,) = said(found, run), found.slots
+    finding, (filled,) = said(result, run), result.slots
     kinds, line = machines(), ""
-    alike = next((each for each in kinds if each.name == short_name(run.info.machine)), next(iter(kinds), None))
-    there = alike and _committed(found.finding)[alike.name][filled.slot.name]
-    if filled.ends and alike and there and kind(run.info.machine) not in [each.kind for each in kinds]:
+    alike = next(
+        (machine for machine in kinds if machine.name == short_name(run.info.machine)), next(iter(kinds), None)
+    )
+    there = alike and _committed(result.finding)[alike.name][filled.slot.name]
+    if filled.ends and alike and there and kind(run.info.machine) not in [machine.kind for machine in kinds]:
         ratio = filled.ends["least"] / there["value"]
         speed = f"{words.figure(max(ratio, 1 / ratio))} times as {'slow' if ratio > 1 else 'fast'} as"
         takes = f"{finding.rows[0].name} takes {finding.rows[0].here}, there {finding.rows[0].others[alike.name]}"
@@ -165,17 +167,17 @@ def yardstick(found: Found, run: Run) -> Said:
 # -- the mark --------------------------------------------------------------------------------------
 
 
-def _mark(found: Found, lacking: set[str]) -> str:
-    outcomes = {filled.weighed.outcome for filled in found.slots}
-    if _nothing_measured(found) or Outcome.NOT_MEASURABLE in outcomes:
+def _mark(result: FindingResult, lacking: set[str]) -> str:
+    outcomes = {filled.weighed.outcome for filled in result.slots}
+    if _nothing_measured(result) or Outcome.NOT_MEASURABLE in outcomes:
         return NOTHING_TO_SAY
-    if found.doubted or lacking or found.outcome is None or _gap(found):
+    if result.doubted or lacking or result.outcome is None or _gap(result):
         return "·"
-    if found.outcome is Outcome.HOLDS and not _signs_are_right(found):
+    if result.outcome is Outcome.HOLDS and not _signs_are_right(result):
         return "·"
-    if found.outcome is Outcome.UNDECIDED:
-        return "≈" if all(map(_usable, chain.from_iterable(filled.each for filled in found.judged))) else "?"
-    return "≠" if found.outcome is Outcome.DOES_NOT_HOLD else "✓" if found.tested else FITTED
+    if result.outcome is Outcome.UNDECIDED:
+        return "≈" if all(map(_usable, chain.from_iterable(filled.each for filled in result.judged))) else "?"
+    return "≠" if result.outcome is Outcome.DOES_NOT_HOLD else "✓" if result.tested else FITTED
 
 
 def mark_of(outcomes: Iterable[str], *, tested: bool) -> str:
@@ -184,7 +186,7 @@ def mark_of(outcomes: Iterable[str], *, tested: bool) -> str:
     return {Outcome.HOLDS: "✓" if tested else FITTED, Outcome.DOES_NOT_HOLD: "≠"}.get(word, "?")
 
 
-def _usable(weighed: Weighed) -> bool:
+def _usable(weighed: Assessment) -> bool:
     """Whether a number that crosses a border is known well enough to use: to a quarter of its effect, or to what counts
     as a difference. One that two readings contradict is not.
     """
@@ -198,9 +200,9 @@ def _usable(weighed: Weighed) -> bool:
     return (high - low) / 2 <= max(USABLE * abs(effect), none[1])
 
 
-def _signs_are_right(found: Found) -> bool:
+def _signs_are_right(result: FindingResult) -> bool:
     """Whether numbers that this machine only shows lie on the side of no effect that the sentence says."""
-    for filled in found.slots:
+    for filled in result.slots:
         slot, nothing = filled.slot, figures.nothing(filled.slot)
         if filled.judged or not slot.is_judged or _around(slot) or slot.of != "all":
             continue
@@ -211,23 +213,23 @@ def _signs_are_right(found: Found) -> bool:
     return True
 
 
-def _nothing_measured(found: Found) -> bool:
+def _nothing_measured(result: FindingResult) -> bool:
     """Whether a run has none of its numbers: the figure of a document is no measurement."""
-    return not any(filled.measured for filled in found.slots if filled.slot.main.constant is None)
+    return not any(filled.measured for filled in result.slots if filled.slot.main.constant is None)
 
 
-def _gap(found: Found) -> Filled | None:
+def _gap(result: FindingResult) -> SlotResult | None:
     """The slot of an undecided finding that missing cases leave open, where no number crosses a border."""
-    crossing = any(weighed.outcome is Outcome.UNDECIDED for filled in found.judged for weighed in filled.each)
-    if crossing or found.outcome is not Outcome.UNDECIDED:
+    crossing = any(weighed.outcome is Outcome.UNDECIDED for filled in result.judged for weighed in filled.each)
+    if crossing or result.outcome is not Outcome.UNDECIDED:
         return None
-    return next((filled for filled in found.judged if len(filled.measured) < len(filled.each)), None)
+    return next((filled for filled in result.judged if len(filled.measured) < len(filled.each)), None)
 
 
 # -- its numbers -----------------------------------------------------------------------------------
 
 
-def number(filled: Filled, form: str, *, label: bool = False) -> str:
+def number(filled: SlotResult, form: str, *, label: bool = False) -> str:
     """Return the number of a slot; of several cases the least and the greatest, or of how many it is true."""
     ends, slot = filled.ends, filled.slot
     if not ends:
@@ -255,7 +257,7 @@ def _text(slot: Slot, form: str, row: dict, inside: bool, label: bool) -> str:
     return figures.text(slot, form, values, signed=around or other_side)
 
 
-def _interval(filled: Filled, forms: dict[str, str]) -> str:
+def _interval(filled: SlotResult, forms: dict[str, str]) -> str:
     """The interval of a number, of several cases from the lowest end to the highest; nothing of a given number."""
     ends, slot = filled.ends, filled.slot
     if not ends or slot.main.constant is not None or (slot.of == "most" and slot.is_judged):
@@ -263,7 +265,9 @@ def _interval(filled: Filled, forms: dict[str, str]) -> str:
     return figures.interval(slot, forms[slot.name], ends["low"], ends["high"])
 
 
-def _others(used: Sequence[Filled], forms: dict[str, str], others: Mapping[str, Rows], rough: bool) -> Iterator[str]:
+def _others(
+    used: Sequence[SlotResult], forms: dict[str, str], others: Mapping[str, Rows], rough: bool
+) -> Iterator[str]:
     """The numbers of each committed machine of another kind, behind its name; beside a quick run, only known ones."""
     slots = [filled.slot for filled in used if filled.slot.main.constant is None]
     for name, rows in others.items():
@@ -282,7 +286,7 @@ def _mark_of_rows(finding: Finding, rows: Rows) -> str:
 
 def apart_from(run: Run) -> list[Machine]:
     """Return the committed machines whose series is not the one of a run."""
-    own = [each.info.run_id for each in run.sittings]
+    own = [sitting.info.run_id for sitting in run.sittings]
     return [machine for machine in machines() if machine.series not in own]
 
 
@@ -294,7 +298,7 @@ def _committed(finding: Finding) -> dict[str, Rows]:
         row = said_by("finding", series).get((slot.id, slot.name))
         return row if row and row["hash"] == hashes[slot.id, slot.name] and row["value"] is not None else None
 
-    return {each.name: {slot.name: row_of(slot, each.series) for slot in finding.slots} for each in machines()}
+    return {machine.name: {slot.name: row_of(slot, machine.series) for slot in finding.slots} for machine in machines()}
 
 
 def _of_row(slot: Slot, form: str, row: dict | None) -> str:
@@ -309,14 +313,14 @@ def _of_row(slot: Slot, form: str, row: dict | None) -> str:
 # -- what is around them ---------------------------------------------------------------------------
 
 
-def _remark(found: Found, mark: str, forms: dict[str, str]) -> str:
+def _remark(result: FindingResult, mark: str, forms: dict[str, str]) -> str:
     """Why it is not said as a sentence."""
-    expected = words.listing(figures.region(filled.slot, forms[filled.slot.name]) for filled in found.judged)
-    if found.doubted:
-        return str(found.doubted.weighed.reason)
+    expected = words.listing(figures.region(filled.slot, forms[filled.slot.name]) for filled in result.judged)
+    if result.doubted:
+        return str(result.doubted.weighed.reason)
     if mark == NOTHING_TO_SAY:
-        return next((str(filled.weighed.reason) for filled in found.slots if filled.weighed.reason), "")
-    if mark == "·" and (gap := _gap(found)):
+        return next((str(filled.weighed.reason) for filled in result.slots if filled.weighed.reason), "")
+    if mark == "·" and (gap := _gap(result)):
         missing = [weighed for weighed in gap.each if weighed.effect is None]
         return f"{len(missing)} of {len(gap.each)} were not measured: {missing[0].reason}" if gap.measured else ""
     if mark == "≠":
@@ -324,7 +328,7 @@ def _remark(found: Found, mark: str, forms: dict[str, str]) -> str:
     if mark == "≈":
         return f"at the border of what was expected, {expected}"
     if mark == "?":
-        every = (weighed for filled in found.judged for weighed in filled.each)
+        every = (weighed for filled in result.judged for weighed in filled.each)
         undecided = [weighed for weighed in every if weighed.outcome is Outcome.UNDECIDED]
         why = [f"to decide it: {weighed.to_decide}" for weighed in undecided if weighed.to_decide]
         why += [weighed.reason for weighed in undecided if weighed.reason]
@@ -332,29 +336,31 @@ def _remark(found: Found, mark: str, forms: dict[str, str]) -> str:
     return ""
 
 
-def _rows(found: Found, forms: dict[str, str], texts: dict[str, str], known: Mapping[str, Rows]) -> Iterator[Row]:
+def _rows(
+    result: FindingResult, forms: dict[str, str], texts: dict[str, str], known: Mapping[str, Rows]
+) -> Iterator[Row]:
     """The parts of the label, a row each, with the numbers of all machines."""
-    finding = found.finding
+    finding = result.finding
     defined = definitions().filter(id=finding.id).with_columns(reworded=pl.format("{}: reworded", "reworded"))
     changes = {row["slot"]: row for row in defined.iter_rows(named=True)}
     for at, (name, part) in enumerate(parts(finding)):
         names = list(slots_of(part))
-        filled = [each for each in found.slots if each.slot.name in names]
-        if _nothing_measured(found) and all(each.slot.main.constant is not None for each in filled):
+        filled = [number for number in result.slots if number.slot.name in names]
+        if _nothing_measured(result) and all(number.slot.main.constant is not None for number in filled):
             continue
-        measured = all(each.measured for each in filled)
+        measured = all(number.measured for number in filled)
         others = {
             machine: figures.together(
-                _of_row(each.slot, forms[each.slot.name], rows[each.slot.name]) for each in filled
+                _of_row(number.slot, forms[number.slot.name], rows[number.slot.name]) for number in filled
             )
             for machine, rows in known.items()
             if all(rows[name] for name in names)
         }
-        judged = [each.slot for each in filled if each.slot.is_judged]
+        judged = [number.slot for number in filled if number.slot.is_judged]
         history = (changes[slot.name] for slot in judged if slot.name in changes)
         yield Row(
             name=f"{FURTHER}{name}" if at else name,
-            here=figures.together(texts[each] for each in names) + _against(filled) if measured else "",
+            here=figures.together(texts[name] for name in names) + _against(filled) if measured else "",
             others=others,
             expected=words.listing(figures.region(slot, forms[slot.name]) for slot in judged) if judged else "",
             changed="; ".join(text for row in history for text in (row["changed"], row["reworded"]) if text),
@@ -362,7 +368,7 @@ def _rows(found: Found, forms: dict[str, str], texts: dict[str, str], known: Map
         )
 
 
-def _against(filled: Sequence[Filled]) -> str:
+def _against(filled: Sequence[SlotResult]) -> str:
     """The cases that are not as expected, or open, of a number that most must be: ` (not: a; b; open: c)`."""
     listed = []
     for head, outcome in (("not", Outcome.DOES_NOT_HOLD), ("open", Outcome.UNDECIDED)):
@@ -375,8 +381,8 @@ def _against(filled: Sequence[Filled]) -> str:
 
 def parts(finding: Finding) -> list[tuple[str, str]]:
     """Return the parts of a label that have a number: what it is, and the part as a template."""
-    each = [part.strip() for part in finding.label.split(";")]
-    return [(SLOT.sub("", part).strip().rstrip(":").strip(), part) for part in each if SLOT.search(part)]
+    listed = [part.strip() for part in finding.label.split(";")]
+    return [(SLOT.sub("", part).strip().rstrip(":").strip(), part) for part in listed if SLOT.search(part)]
 
 
 def _label(finding: Finding, lacking: set[str]) -> str:
@@ -400,33 +406,33 @@ def _around(slot: Slot) -> bool:
 # -- rendered --------------------------------------------------------------------------------------
 
 
-def filled(finding: Said, template: str, *, links: bool = False, strong: bool = False) -> str:
+def filled(finding: RenderedFinding, template: str, *, links: bool = False, strong: bool = False) -> str:
     """Return a template of a finding with its numbers, which are bold or linked to their notes, in Markdown."""
 
     def shown(name: str) -> str:
         text = words.linked(finding.texts[name], finding.addresses.get(name) if links else None)
         return f"**{text}**" if strong else text
 
-    return SLOT.sub(lambda found: shown(found[1]) if found[1] in finding.texts else "", template)
+    return SLOT.sub(lambda match: shown(match[1]) if match[1] in finding.texts else "", template)
 
 
-def head(finding: Said, *, links: bool = False) -> str:
+def head(finding: RenderedFinding, *, links: bool = False) -> str:
     """Return the sentence in bold, or the label with its numbers in bold, in Markdown."""
     text = filled(finding, finding.head, links=links, strong=not finding.asserted)
     return f"**{text}**" if finding.asserted else text
 
 
-def short(finding: Said) -> str:
+def short(finding: RenderedFinding) -> str:
     """Return the label with its numbers, in Markdown."""
     return filled(finding, finding.short, strong=finding.head != finding.short or not finding.asserted)
 
 
-def sign(finding: Said) -> str:
+def sign(finding: RenderedFinding) -> str:
     """Return the mark before a sentence; none where its border was fitted, which is said behind it."""
     return "" if finding.mark == FITTED or (finding.mark == "·" and finding.asserted) else finding.mark
 
 
-def small(finding: Said, *, links: bool = False) -> str:
+def small(finding: RenderedFinding, *, links: bool = False) -> str:
     """Return what stands behind the sentence, in Markdown."""
     text = filled(finding, finding.small, links=links)
     if finding.mark == FITTED:
@@ -434,7 +440,7 @@ def small(finding: Said, *, links: bool = False) -> str:
     return text if finding.asserted or text.startswith("[") or not text else f"({text})"
 
 
-def markdown(finding: Said) -> str:
+def markdown(finding: RenderedFinding) -> str:
     """Return the finding in Markdown, for where there is no style."""
     if finding.is_yardstick:
         return finding.head
@@ -442,7 +448,7 @@ def markdown(finding: Said) -> str:
     return f"{text}\n\n{filled(finding, finding.so)}" if finding.so else text
 
 
-def html(finding: Said) -> str:
+def html(finding: RenderedFinding) -> str:
     """Return the finding as a part of a page that can be linked to; what was expected is a tooltip."""
     if finding.is_yardstick:
         return f"<p>{markup.inline(finding.head)}</p>" if finding.head else ""
@@ -456,7 +462,7 @@ def html(finding: Said) -> str:
     )
 
 
-def table(findings: Sequence[Said]) -> str:
+def table(findings: Sequence[RenderedFinding]) -> str:
     """Return findings of a quick run as HTML: what each number is, the reader's, those of the committed machines."""
     names = [machine.name for machine in machines()]
     top = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("", "yours", *names))
@@ -470,7 +476,7 @@ def table(findings: Sequence[Said]) -> str:
     return f'<table class="numbers"><thead><tr>{top}</tr></thead><tbody>\n{body}</tbody></table>' if body else ""
 
 
-def footnotes(findings: Sequence[Said]) -> Iterator[str]:
+def footnotes(findings: Sequence[RenderedFinding]) -> Iterator[str]:
     """Yield what stands at the end of a page: what was expected of each number, as a folded table; what was not
     measured, with the command that measures it.
     """

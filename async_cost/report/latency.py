@@ -124,7 +124,7 @@ def beside_committed(run: Run) -> dict[str, dict[str, float]]:
     """Return the numbers of a run and after them those of the committed machines, unless it is one of theirs; a
     committed run that is not the newest of its machine has its date.
     """
-    series = [each.info.run_id for each in run.sittings]
+    series = [sitting.info.run_id for sitting in run.sittings]
     own = {id: ns for id, ns in measured(run).select("id", "ns").iter_rows() if ns is not None}
     if any(machine.series in series for machine in machines()):
         return committed()
@@ -176,8 +176,10 @@ def card(numbers: Numbers) -> str:
     places = zip(numbers, ends, cycle(MARKS), strict=False)
     layers = [layer for place in places for layer in _machine(frame, names, *place)]
     about = alt.TitleParams(title(numbers), subtitle=[HOW], **HEADING)
-    said = f"{title(numbers)}. By {words.listing(numbers)}: {words.listing(names)}."
-    drawn = alt.layer(*layers).properties(width="container", height=ROW * len(names), title=about, description=said)
+    description = f"{title(numbers)}. By {words.listing(numbers)}: {words.listing(names)}."
+    drawn = alt.layer(*layers).properties(
+        width="container", height=ROW * len(names), title=about, description=description
+    )
     return charts.static_svg(drawn.to_dict(), charts.WIDE)
 
 
@@ -208,9 +210,9 @@ def _machine(frame: pl.DataFrame, names: list[str], machine: str, end: float, ma
     # A log scale has no place for what is not above 0.
     points = base.transform_filter("datum.ns > 0").mark_point(opacity=1, **point)
     yield points.encode(x=alt.X("ns:Q", title=None, **_decades(frame["ns"])))
-    beside: dict[str, Any] = {"align": "right", "dx": end}
-    yield base.mark_text(**beside).encode(x=alt.value("width"), text="text:N")
-    head = alt.Chart(alt.Data(values=[{}])).mark_text(**beside, color=charts.INK)
+    aligned: dict[str, Any] = {"align": "right", "dx": end}
+    yield base.mark_text(**aligned).encode(x=alt.value("width"), text="text:N")
+    head = alt.Chart(alt.Data(values=[{}])).mark_text(**aligned, color=charts.INK)
     yield head.encode(x=alt.value("width"), y=alt.value(-ABOVE), text=alt.value(f"{sign} {machine}"))
 
 

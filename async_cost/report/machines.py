@@ -30,7 +30,7 @@ from async_cost.findings.finding import Judge
 from async_cost.findings.lint import SLOT, slots_of
 from async_cost.findings.record import SHOWN, Finding, Slot, recorded
 from async_cost.machines import hardware
-from async_cost.machines.many import chosen_folders, read_many, stored_rows
+from async_cost.machines.many import candidate_folders, read_many, stored_rows
 from async_cost.paths import reports_root
 from async_cost.report import charts, figures
 from async_cost.report.finding import FITTED, forms_of, mark_of, parts
@@ -52,7 +52,7 @@ class Machines:
 
     def __init__(self) -> None:
         self.each = "run" if os.environ.get("ASYNC_COST_COMPARE") else "machine"
-        self.many = read_many(chosen_folders())
+        self.many = read_many(candidate_folders())
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -70,7 +70,7 @@ class Machines:
         findings = recorded(sorted(_analyses().glob("*.ipynb")))
         stated = _stated(findings)
         hashes = {(id, slot): hash for id, slot, hash in stated.select("finding", "slot", "hash").iter_rows()}
-        speaking = hardware.chosen_runs(self.many).cast(dict.fromkeys(("run", "study"), pl.String))
+        speaking = hardware.representative_runs(self.many).cast(dict.fromkeys(("run", "study"), pl.String))
         runs = self.many.runs.cast(dict.fromkeys(("run", "machine"), pl.String))
         if self.each == "machine":
             runs = runs.join(speaking.filter("trusted"), on="run", how="semi", maintain_order="left")
@@ -80,16 +80,20 @@ class Machines:
         named = zip(judged, runs["run"], self._called(runs), strict=True)
         parts_of = [frame.with_columns(run=pl.lit(run), on=pl.lit(name)) for frame, run, name in named]
         nothing = pl.DataFrame(schema=JUDGED | dict.fromkeys(("run", "on"), pl.String))
-        found = pl.concat([nothing, *parts_of]).drop_nulls("value")
-        found = found.join(stated, on=["finding", "slot"], maintain_order="left_right")
+        numbers = pl.concat([nothing, *parts_of]).drop_nulls("value")
+        numbers = numbers.join(stated, on=["finding", "slot"], maintain_order="left_right")
         if self.each == "machine":  # several runs may speak for a machine, each for other studies
-            found = found.join(speaking, on=["run", "study"], how="semi", maintain_order="left")
-        slots = {(each.id, slot.name): (slot, forms_of(each)[slot.name]) for each in findings for slot in each.slots}
+            numbers = numbers.join(speaking, on=["run", "study"], how="semi", maintain_order="left")
+        slots = {
+            (finding.id, slot.name): (slot, forms_of(finding)[slot.name])
+            for finding in findings
+            for slot in finding.slots
+        }
         columns = ("finding", "slot", "operation", "unit", "value", "least", "greatest", "outcome", "tested")
-        rows = found.select(*columns).iter_rows()
+        rows = numbers.select(*columns).iter_rows()
         shown = (_shown(slots.get((id, slot)), *row) for id, slot, *row in rows)
-        marks, texts = zip(*shown, strict=True) if found.height else ((), ())
-        return found.with_columns(mark=pl.Series(marks, dtype=MARK), text=pl.Series(texts, dtype=pl.String))
+        marks, texts = zip(*shown, strict=True) if numbers.height else ((), ())
+        return numbers.with_columns(mark=pl.Series(marks, dtype=MARK), text=pl.Series(texts, dtype=pl.String))
 
     def _called(self, runs: pl.DataFrame) -> list[str]:
         """The processor of each run in a word, or the machine's name if another machine has that processor."""
@@ -98,7 +102,7 @@ class Machines:
         folders = (self.many.folders[run] for run in runs["run"])
         own = [short(read_run_info(folder / "run.json").machine) for folder in folders]
         machines_of = Counter(name for name, _ in set(zip(own, runs["machine"], strict=True)))
-        return [name if machines_of[name] == 1 else each for name, each in zip(own, runs["machine"], strict=True)]
+        return [name if machines_of[name] == 1 else machine for name, machine in zip(own, runs["machine"], strict=True)]
 
 
 def _analyses() -> Path:
@@ -128,12 +132,12 @@ def _stated(findings: Sequence[Finding]) -> pl.DataFrame:
 def _judged(folder: Path, findings: Sequence[Finding], hashes: Mapping[Place, str]) -> pl.DataFrame:
     """What the run in `folder` says about numbers of findings: JUDGED. Of a committed series it is known already."""
     if known := committed("finding", series_of(folder), hashes):
-        of = ("outcome", "tested", "value", "low", "high", "least", "greatest")
-        return pl.DataFrame([(*at, *map(row.get, of)) for at, row in known.items()], schema=JUDGED, orient="row")
+        columns = ("outcome", "tested", "value", "low", "high", "least", "greatest")
+        return pl.DataFrame([(*at, *map(row.get, columns)) for at, row in known.items()], schema=JUDGED, orient="row")
 
     def rows_of(run: Run) -> Iterator[tuple]:
         tested = seen_by(run, "findings")
-        for filled in (filled for found in map(Judge(run), findings) for filled in found.slots):
+        for filled in (filled for result in map(Judge(run), findings) for filled in result.slots):
             id, slot, weighed = filled.slot.id, filled.slot.name, filled.weighed
             known = weighed.outcome.value if filled.judged else NOT_JUDGED if filled.slot.is_judged else SHOWN
             outcome = NOT_JUDGED if weighed.doubted else known

@@ -25,7 +25,7 @@ TAGS = (
 STYLES = {"text-align", "font-weight", "font-style", "white-space"}
 ATTRIBUTES = {"class", "id", "style", "title", "scope", "colspan", "rowspan", "open", "aria-label", "alt"}
 #: A notebook's link to its neighbours in the repository; a page turns it into a link to their pages.
-NOTEBOOK = re.compile(r"(?:\.\./(?P<room>[\w-]+)/)?(?P<name>[\w-]+)\.ipynb(?P<place>#[\w-]+)?")
+NOTEBOOK = re.compile(r"(?:\.\./(?P<folder>[\w-]+)/)?(?P<name>[\w-]+)\.ipynb(?P<place>#[\w-]+)?")
 TABLE = re.compile(r"(<table\b.*?</table>)", re.DOTALL)
 
 

@@ -20,7 +20,7 @@ from async_cost.findings.record import Finding, recorded
 from async_cost.report import charts, finding, markup
 from async_cost.report.assets import TEMPLATE
 from async_cost.report.calculator import CALCULATOR
-from async_cost.report.finding import Said
+from async_cost.report.finding import RenderedFinding
 from async_cost.report.tables import ROWS
 
 #: Tags prose that is for those who see the code below it.
@@ -38,7 +38,7 @@ class Page:
     answer: Markup | None
     #: The definitions of what it says of numbers, in its order, and what it says.
     findings: list[Finding]
-    said: list[Said] = field(default_factory=list)
+    said: list[RenderedFinding] = field(default_factory=list)
     #: The addresses of the comparisons whose numbers it shows.
     rows: list[str] = field(default_factory=list)
     #: What its calculator reads, as JSON, if it has one.
@@ -57,33 +57,33 @@ class Page:
     @property
     def studies(self) -> list[str]:
         """The studies that its findings are about."""
-        cases = (slot.main.cases[0] for one in self.findings for slot in one.slots)
+        cases = (slot.main.cases[0] for definition in self.findings for slot in definition.slots)
         return list(dict.fromkeys(case[0][0].study for case in cases))
 
     @property
     def short_answer(self) -> Markup | None:
         """What it says first: labels and numbers of the first finding; else the first paragraph of the answer."""
-        if first := first_of(one for one in self.said if not one.absent):
+        if first := first_finding(rendered for rendered in self.said if not rendered.absent):
             return markup.inline(finding.short(first))
-        found = re.search(r"<p>.*?</p>", self.answer or "", re.DOTALL)
-        return Markup(found[0]) if found else self.answer
+        match = re.search(r"<p>.*?</p>", self.answer or "", re.DOTALL)
+        return Markup(match[0]) if match else self.answer
 
 
-def said_in(content: nbformat.NotebookNode) -> list[Said]:
+def findings_in(content: nbformat.NotebookNode) -> list[RenderedFinding]:
     """What a notebook says of its findings, in its order."""
     outputs = (output for cell in content.cells for output in cell.get("outputs", []))
-    return [one for output in outputs if (one := said_of(output))]
+    return [rendered for output in outputs if (rendered := finding_of(output))]
 
 
-def first_of(said: Iterable[Said]) -> Said | None:
+def first_finding(findings: Iterable[RenderedFinding]) -> RenderedFinding | None:
     """Return the first finding that is not a yardstick."""
-    return next((one for one in said if not one.is_yardstick), None)
+    return next((rendered for rendered in findings if not rendered.is_yardstick), None)
 
 
-def said_of(output: nbformat.NotebookNode) -> Said | None:
+def finding_of(output: nbformat.NotebookNode) -> RenderedFinding | None:
     """Return what an output says of a finding."""
     record = output.get("metadata", {}).get(finding.SAID)
-    return record and msgspec.convert(record, Said)
+    return record and msgspec.convert(record, RenderedFinding)
 
 
 def answers_of(content: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
@@ -97,8 +97,8 @@ def answers_of(content: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     ]
 
     def undecided(output: nbformat.NotebookNode) -> bool:
-        one = said_of(output)
-        return bool(one and not one.rough and one.mark not in finding.DECIDED)
+        rendered = finding_of(output)
+        return bool(rendered and not rendered.rough and rendered.mark not in finding.DECIDED)
 
     return sorted(outputs, key=undecided)
 
@@ -108,7 +108,7 @@ def _answers(cell: nbformat.NotebookNode) -> bool:
 
 
 def read(notebook: Path) -> nbformat.NotebookNode:
-    """The notebook as pages show it: without what is said of its code."""
+    """Read a notebook and drop the prose cells tagged `code`."""
     content = nbformat.read(notebook, as_version=4)
     content.cells = [cell for cell in content.cells if OF_CODE not in cell.metadata.get("tags", [])]
     return content
@@ -122,10 +122,10 @@ def question_of(content: nbformat.NotebookNode) -> str:
 def page_of(notebook: Path) -> Page:
     """The page of an executed notebook. Raises `PublishError` for a chart without a description."""
     content = read(notebook)
-    heading, said = take_heading(content, notebook), said_in(content)
-    rows = [place for one in said for place in one.addresses.values()]
-    metadata = [one.get("metadata", {}) for cell in content.cells for one in cell.get("outputs", [])]
-    rows += [place for one in metadata for place in one.get(ROWS, ())]
+    heading, shown = take_heading(content, notebook), findings_in(content)
+    rows = [place for rendered in shown for place in rendered.addresses.values()]
+    metadata = [output.get("metadata", {}) for cell in content.cells for output in cell.get("outputs", [])]
+    rows += [place for entry in metadata for place in entry.get(ROWS, ())]
     render(content)
     answers = [Markup(markup.safe_output(output.data)) for output in answers_of(content)]
     _lift(content)
@@ -148,9 +148,9 @@ def page_of(notebook: Path) -> Page:
         body=Markup(body),
         answer=Markup("\n").join(answers) if answers else None,
         findings=recorded([notebook]),
-        said=said,
+        said=shown,
         rows=rows,
-        calculator="".join(one.get(CALCULATOR, "") for one in metadata),
+        calculator="".join(entry.get(CALCULATOR, "") for entry in metadata),
     )
 
 
@@ -159,28 +159,30 @@ def render(content: nbformat.NotebookNode, *, as_markdown: bool = False) -> None
     goes to the end, in a folded line, and before it what was expected; of a quick run, findings that follow one another
     are a table.
     """
-    said = said_in(content)
+    shown = findings_in(content)
     for cell in content.cells:
-        outputs, rough = list[nbformat.NotebookNode](), list[Said]()
+        outputs, rough = list[nbformat.NotebookNode](), list[RenderedFinding]()
         for output in [*cell.get("outputs", []), None]:
-            one = output and said_of(output)
-            if one and one.rough:
-                if one.is_yardstick:
-                    outputs.append(_html_output(finding.html(one)))
-                rough += [] if one.absent else [one]
+            rendered = output and finding_of(output)
+            if rendered and rendered.rough:
+                if rendered.is_yardstick:
+                    outputs.append(_html_output(finding.html(rendered)))
+                rough += [] if rendered.absent else [rendered]
                 continue
             if rough:
                 outputs.append(_html_output(finding.table(rough)))
                 rough = []
-            if one and not one.absent:
+            if rendered and not rendered.absent:
                 output.data = (
-                    {"text/markdown": finding.markdown(one)} if as_markdown else {"text/html": finding.html(one)}
+                    {"text/markdown": finding.markdown(rendered)}
+                    if as_markdown
+                    else {"text/html": finding.html(rendered)}
                 )
-            if output and not (one and one.absent):
+            if output and not (rendered and rendered.absent):
                 outputs.append(output)
         if "outputs" in cell:
             cell.outputs = outputs
-    if notes := [_html_output(html) for html in finding.footnotes(said)]:
+    if notes := [_html_output(html) for html in finding.footnotes(shown)]:
         content.cells.append(new_code_cell("", outputs=notes))
 
 
@@ -191,10 +193,10 @@ def _html_output(html: str) -> nbformat.NotebookNode:
 def take_heading(content: nbformat.NotebookNode, notebook: Path) -> Markup:
     """Cut the first `# heading` out of the notebook: on the page, warnings and origin come right below it."""
     for cell in content.cells:
-        found = re.search(r"^# +(.+?)\s*$", cell.source, re.MULTILINE) if cell.cell_type == "markdown" else None
-        if found:
-            cell.source = (cell.source[: found.start()] + cell.source[found.end() :]).strip()
-            return Markup(markup.plain(markup.safe_markdown(f"# {found[1]}")))
+        match = re.search(r"^# +(.+?)\s*$", cell.source, re.MULTILINE) if cell.cell_type == "markdown" else None
+        if match:
+            cell.source = (cell.source[: match.start()] + cell.source[match.end() :]).strip()
+            return Markup(markup.plain(markup.safe_markdown(f"# {match[1]}")))
     return Markup.escape(notebook.stem)
 
 

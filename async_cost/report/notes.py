@@ -1,8 +1,8 @@
 """Where a number comes from: a note on each comparison that a page links to (`words.linked`), and the cells that define
 its variants.
 
-A note is there without a script, as the target of its link; notes.js shows it also to whoever points at a number or
-moves the focus to it.
+A note is there without a script, as the target of its link; notes.js also shows it at a number that is pointed at or
+has the focus.
 """
 
 import re

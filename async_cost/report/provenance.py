@@ -12,7 +12,6 @@ def facts(info: RunInfo) -> dict[str, object]:
     """Return what the templates show of a run."""
     return {
         "info": info,
-        "machine": machine(info),
         "headline": headline(info),
         "codegen": asdict(info.codegen),
         "options": _own_options(info.codegen),

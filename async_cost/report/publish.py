@@ -20,6 +20,7 @@ from async_cost.report import assets, calculator, finding, latency, markup, prov
 from async_cost.report.notebook import Page, read, take_heading
 from async_cost.report.notes import Notes
 from async_cost.report.records import banner, covers, next_build
+from async_cost.runs import comparisons
 from async_cost.runs.find import open_run, reference
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo
@@ -35,7 +36,7 @@ def reading(run: Run) -> str:
 
 
 def signs(run: Run) -> str:
-    """Return the same in a line, for each page."""
+    """One-line legend of marks and brackets below a page's answer."""
     return f"Bold: {short(run.info.machine)}. {finding.FITTED}: range newer than the run. Brackets: 95 %."
 
 
@@ -67,7 +68,8 @@ def publish(
 def _copy_data(run_dir: Path, data: Path, sitting: str = "") -> list[dict[str, str]]:
     data = data / sitting
     data.mkdir(parents=True, exist_ok=True)
-    sources = sorted({path for pattern in ("run.json", "*.csv", "*.csv.gz") for path in run_dir.glob(pattern)})
+    own = {path for pattern in ("run.json", "*.csv", "*.csv.gz") for path in run_dir.glob(pattern)}
+    sources = sorted(own) + comparisons.files_of(run_dir)
     for source in sources:
         shutil.copyfile(source, data / source.name)
     return [
@@ -112,12 +114,15 @@ class _Report:
             lead=latency.lead(committed()),
             machines=list(numbers),
             blocks=latency.blocks(numbers),
-            known={one.id for page in self.pages for one in page.said if not one.absent},
+            known={rendered.id for page in self.pages for rendered in page.said if not rendered.absent},
             advice=Markup(markup.safe_output({"text/markdown": latency.advice(committed())})),
             short={page.study: self._linked(page.study, page.short_answer or "") for page in self.pages},
             absent=self.absent,
             others=[
-                (page, one, finding.head(one)) for page in self.pages for one in page.said if one.mark in finding.OPEN
+                (page, rendered, finding.head(rendered))
+                for page in self.pages
+                for rendered in page.said
+                if rendered.mark in finding.OPEN
             ],
             reading=reading(self.notes.run),
             title=f"Run {self.info.run_id}",
@@ -133,7 +138,7 @@ class _Report:
         scripts += [calculator.script(page.calculator)] if page.calculator else []
         notes = self.notes.of(page.rows)
         scripts += [assets.script("notes.js")] if notes else []
-        run = self.notes.run if any(not one.rough for one in page.said) else None
+        run = self.notes.run if any(not rendered.rough for rendered in page.said) else None
         return self._render(
             "page.html.j2",
             page.href,
@@ -156,14 +161,14 @@ class _Report:
         known = {other.study for other in self.pages}
         cells = {(source.parent.name, source.stem): study for study, source in self.notes.sources.items()}
 
-        def link(found: re.Match[str]) -> str:
-            folder, name = found["room"] or at, found["name"]
+        def link(match: re.Match[str]) -> str:
+            folder, name = match["folder"] or at, match["name"]
             if name == "analysis" and folder in known:
-                return f'<a href="{folder}.html{found["place"] or ""}">{found["text"]}</a>'
+                return f'<a href="{folder}.html{match["place"] or ""}">{match["text"]}</a>'
             if study := cells.get((folder, name)):
                 self.notes.linked.add(study)
-                return f'<a href="cells-{study}.html">{found["text"]}</a>'
-            return found["text"]
+                return f'<a href="cells-{study}.html">{match["text"]}</a>'
+            return match["text"]
 
         return Markup(TO_NOTEBOOK.sub(link, body))
 

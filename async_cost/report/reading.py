@@ -134,10 +134,10 @@ class Reading:
     def quotable(self, study: str, document: str) -> None:
         """Say what may be quoted of a study's document, with a link to each of its claims."""
         claims = self._real_claims(study=study)
-        each = f"[each of them](../replication/analysis.ipynb#{claims['document'][0]})"
+        link = f"[each of them](../replication/analysis.ipynb#{claims['document'][0]})"
         advised = advice(claims)
         may = "you may " if advised.startswith("quote") else ""
-        say(f"From {words.escape(document)}, {may}{advised} ({each}).")
+        say(f"From {words.escape(document)}, {may}{advised} ({link}).")
 
     def reproduced(self, document: str) -> None:
         """Say how many claims of a document hold, of each kind, here and on the committed machines."""
@@ -150,7 +150,10 @@ class Reading:
     def versions(self, *crates: str) -> None:
         """Say which versions of these crates the run measured."""
         measured = {name: self.run.info.crates.get(name, "unknown") for name in crates}
-        named = (f"{name} {each if isinstance(each, str) else ' / '.join(each)}" for name, each in measured.items())
+        named = (
+            f"{name} {version if isinstance(version, str) else ' / '.join(version)}"
+            for name, version in measured.items()
+        )
         say(f"Versions: {words.escape(words.listing(named))}.")
 
     @property
@@ -182,7 +185,7 @@ class Reading:
         """Return the comparisons of these pairs, in their order, with `name`, what the variant is called; without those
         that the run lacks.
         """
-        chosen = (pair for each in some for pair in ([each] if isinstance(each, Pair) else each))
+        chosen = (pair for pairs in some for pair in ([pairs] if isinstance(pairs, Pair) else pairs))
         wanted = dict.fromkeys((pair.study, *pair.key, *pair.baseline) for pair in chosen)
         order = pl.DataFrame(list(wanted), schema=dict.fromkeys(("study", *PAIR), pl.String), orient="row")
         rows = order.join(self.comparisons, on=["study", *PAIR], maintain_order="left")
@@ -215,7 +218,7 @@ class Reading:
         so: str = "",
         processors: int = 1,
         **slots: Quantity | Expected,
-    ) -> shown.Said:
+    ) -> shown.RenderedFinding:
         """Say a sentence whose numbers this run fills in, and judge those of which something is expected.
 
         Each `{slot}` of the sentence is a quantity, or a quantity with what is expected of it (`.expect(least, most)`).
@@ -224,15 +227,15 @@ class Reading:
         Markdown; `processors` is how many the sentence is about.
         """
         page = Path.cwd().name
-        one = finding.finding(page, id, sentence, label, slots, note=note, so=so, processors=processors)
-        return _show(one, shown.said(replace(self._judge(one), tested=self._tests(one)), self.run))
+        definition = finding.finding(page, id, sentence, label, slots, note=note, so=so, processors=processors)
+        return _show(definition, shown.said(replace(self._judge(definition), tested=self._tests(definition)), self.run))
 
     def yardstick(self, label: str, **slot: Quantity) -> None:
         """Have a page of a machine of another kind than the committed ones begin with how fast it is: by one time,
         which the label names.
         """
-        one = finding.finding(Path.cwd().name, "yardstick", f"{label}.", label, slot)
-        _show(one, shown.yardstick(self._judge(one), self.run))
+        definition = finding.finding(Path.cwd().name, "yardstick", f"{label}.", label, slot)
+        _show(definition, shown.yardstick(self._judge(definition), self.run))
 
     def on_top(self, rows: Mapping[str, Pair]) -> pl.DataFrame:
         """Return what pairs add on top of their baselines, for `bars`, of those that the run holds: row, base and added
@@ -249,15 +252,15 @@ class Reading:
                 bars.append((name, base, added, strong, f"on {words.short_time(base)}: {compared}"))
         return pl.DataFrame(bars, ["row", "base", "added", "strong", "plain"], orient="row")
 
-    def why(self, *said: shown.Said) -> None:
+    def why(self, *findings: shown.RenderedFinding) -> None:
         """Say whether findings that follow from a cause are as expected, on this machine and on the committed ones."""
-        here = {one.mark for one in said}
+        here = {rendered.mark for rendered in findings}
         if not here & set(shown.DECIDED):
             return
-        others = list(dict.fromkeys(name for one in said for name in one.elsewhere))
+        others = list(dict.fromkeys(name for rendered in findings for name in rendered.elsewhere))
         own = short(self.run.info.machine)
         marks = {f"{own} here" if own in others else own: here}
-        marks |= {name: {one.elsewhere.get(name, "?") for one in said} for name in others}
+        marks |= {name: {rendered.elsewhere.get(name, "?") for rendered in findings} for name in others}
         # What was written after a machine was seen agrees with it, and is not confirmed by it.
         verdicts = {"refuted": {"≠"}, "confirmed": {"✓"}, "consistent": {"✓", shown.FITTED}}
         machines: dict[str, list[str]] = {verdict: [] for verdict in (*verdicts, "open")}
@@ -266,18 +269,18 @@ class Reading:
         parts = [f"{verdict} on the {words.listing(names)}" for verdict, names in machines.items() if names]
         say(f"**Cause {', '.join(parts)}.**")
 
-    def _tests(self, one: Finding) -> bool:
+    def _tests(self, definition: Finding) -> bool:
         """Whether what a finding expects is as it was before the run began."""
-        tested, hashes = seen_by(self.run, "findings"), hashes_of([one])
-        return all(hashes[one.id, slot.name] in tested for slot in one.judged)
+        tested, hashes = seen_by(self.run, "findings"), hashes_of([definition])
+        return all(hashes[definition.id, slot.name] in tested for slot in definition.judged)
 
 
-def _show(one: Finding, said: shown.Said) -> shown.Said:
+def _show(definition: Finding, rendered: shown.RenderedFinding) -> shown.RenderedFinding:
     """Display what is said, with its definition and itself in the metadata."""
-    text = shown.markdown(said)
-    records = {record.RECORD: record.record(one), shown.SAID: msgspec.to_builtins(said)}
+    text = shown.markdown(rendered)
+    records = {record.RECORD: record.record(definition), shown.SAID: msgspec.to_builtins(rendered)}
     display({"text/markdown": text, "text/plain": words.plain(text)}, raw=True, metadata=records)
-    return said
+    return rendered
 
 
 def say(text: str) -> None:

@@ -31,25 +31,27 @@ def remarks(run: Run, study: str) -> list[str]:
     """Return what the records of a study say of disturbances, failures and gaps, sitting by sitting, and its errata."""
     details, virtual = run.study(study), run.info.machine.virtualisation
     sittings = [sitting for sitting in run.sittings if study in sitting.info.studies]
-    said = errata(run, study)
+    sentences = errata(run, study)
     if len(details.episodes) < LEAST_EPISODES:
         number = words.counted(len(details.episodes), "process")
-        said.append(f"It was measured by {number}, so its intervals do not cover what differs from process to process.")
+        sentences.append(
+            f"It was measured by {number}, so its intervals do not cover what differs from process to process."
+        )
     for place, sitting in enumerate(sittings, 1):
         where = f"Sitting {place}: " if len(sittings) > 1 else ""
-        said += [f"{where}{condition}" for condition in _conditions(sitting, study)]
+        sentences += [f"{where}{condition}" for condition in _conditions(sitting, study)]
     first, *further = (sitting.counts(study) for sitting in sittings)
     # A further sitting counts only what proves that work is equal.
     if any(counts.join(first, on=first.columns, how="anti").height for counts in further):
-        said.append("Exact counts differ between sittings; those of the first are shown.")
+        sentences.append("Exact counts differ between sittings; those of the first are shown.")
     if virtual not in (None, "none"):
-        said.append(f"The machine is virtual ({words.escape(virtual)}).")
+        sentences.append(f"The machine is virtual ({words.escape(virtual)}).")
     for counter, variants in run.not_counted(study).items():
-        said.append(f"The {words.code(counter)} of {words.counted(variants, 'variant')} could not be counted.")
+        sentences.append(f"The {words.code(counter)} of {words.counted(variants, 'variant')} could not be counted.")
     for entry in details.failed:
         name = words.key({"bench": entry.bench, "variant": entry.variant, "parameter": entry.parameter})
-        said.append(f"{name} failed and is missing or incomplete: {words.escape(entry.error)}.")
-    return said
+        sentences.append(f"{name} failed and is missing or incomplete: {words.escape(entry.error)}.")
+    return sentences
 
 
 def _conditions(run: Run, study: str) -> Iterator[str]:
@@ -93,7 +95,7 @@ def findings_tested(run: Run) -> str:
 
 
 def covers(run: Run) -> str:
-    """Return what the intervals of a run are for."""
+    """Say what the intervals cover: other builds, other hours, or only these processes."""
     studies = run.info.studies
     if any(len(study.episodes) < LEAST_EPISODES for study in studies.values()):
         return "for the very processes of this run: they cover neither another build nor another hour"
@@ -110,10 +112,12 @@ def covers(run: Run) -> str:
 
 def next_build(run: Run, study: str) -> str:
     """Return what a single build will show of the first headline of a study; nothing where that is unknown."""
-    for of, variant, other, parameter in HEADLINES if study in run.info.studies and covers_hours(run, study) else ():
+    for its_study, variant, other, parameter in (
+        HEADLINES if study in run.info.studies and covers_hours(run, study) else ()
+    ):
         pair = {"variant": variant, "baseline_variant": other, "parameter": parameter}
         rows = comparisons(run).of(study).filter(**pair).drop_nulls("next_low")
-        if of == study and rows.height:
+        if its_study == study and rows.height:
             ratio, low, high = rows.select("ratio", "next_low", "next_high").row(0)
             ends = words.with_ends(ratio, low, high, 1.0)[1]
             sides = f"{names.name(study, variant)} over {names.name(study, other)}"

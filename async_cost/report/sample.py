@@ -16,7 +16,7 @@ from nbformat.v4 import new_output
 
 from async_cost import words
 from async_cost.report import charts, finding, markup
-from async_cost.report.notebook import first_of, question_of, read, render, said_in, said_of
+from async_cost.report.notebook import finding_of, findings_in, first_finding, question_of, read, render
 
 #: A link to the note on a comparison, which pages here do not have.
 LINK = re.compile(rf'<a href="#{words.NOTE}\w+">(.*?)</a>', re.DOTALL)
@@ -34,10 +34,10 @@ def pages(notebooks: Sequence[Path], origin: str, reading: str, signs: str = "",
         files |= _page(notebook, signs)
     listed = "\n".join(questions(notebooks, ""))
     others = "\n".join(
-        f"- {one.mark} [{finding.head(one)}]({notebook.stem}.md#finding-{one.id})"
+        f"- {rendered.mark} [{finding.head(rendered)}]({notebook.stem}.md#finding-{rendered.id})"
         for notebook in notebooks
-        for one in said_in(read(notebook))
-        if one.mark in finding.OPEN
+        for rendered in findings_in(read(notebook))
+        if rendered.mark in finding.OPEN
     )
     files["README.md"] = (
         f"# What async Rust costs: a sample of the report\n\n{numbers}\n\n{listed}\n\n{reading}\n\n{origin} These pages are made by "
@@ -53,7 +53,7 @@ def questions(notebooks: Sequence[Path], folder: str, *, brief: bool = False) ->
     """
     for notebook in notebooks:
         content = read(notebook)
-        first = first_of(said_in(content))
+        first = first_finding(findings_in(content))
         text = finding.short(first) if first else ""
         numbers = text.partition("; ")[0] if brief else text
         yield f"- [{question_of(content)}]({folder}{notebook.stem}.md) {numbers}".rstrip()
@@ -62,7 +62,7 @@ def questions(notebooks: Sequence[Path], folder: str, *, brief: bool = False) ->
 def headed(notebook: Path, executed: Path) -> str:
     """Return an analysis, below its question what its first finding says of the run that it was executed with."""
     content = json.loads(notebook.read_text(encoding="utf-8"))
-    if first := first_of(said_in(read(executed))):
+    if first := first_finding(findings_in(read(executed))):
         cell = content["cells"][1]
         text = re.sub(r"^.*? So says the", lambda _: f"{finding.head(first)} So says the", "".join(cell["source"]))
         cell["source"] = text.splitlines(keepends=True)
@@ -80,15 +80,15 @@ def _page(notebook: Path, signs: str) -> dict[str, str]:
     content, study, pictures = read(notebook), notebook.stem, dict[str, str]()
     render(content, as_markdown=True)
     answer = next((cell for cell in content.cells if "answer" in cell.metadata.get("tags", [])), None)
-    if answer and any(map(said_of, answer.outputs)):
+    if answer and any(map(finding_of, answer.outputs)):
         answer.outputs.append(new_output("display_data", {"text/markdown": f"*{signs} [All signs](README.md).*"}))
     for cell in content.cells:
         if cell.cell_type == "markdown":  # neighbours are pages of the sample too
             cell.source = _linked(cell.source, study)
         for output in cell.get("outputs", []):
             if output.output_type in ("display_data", "execute_result"):
-                one = said_of(output)
-                anchor = f'<a id="finding-{one.id}"></a>' if one and not one.is_yardstick else ""
+                rendered = finding_of(output)
+                anchor = f'<a id="finding-{rendered.id}"></a>' if rendered and not rendered.is_yardstick else ""
                 output.data = {"text/markdown": anchor + _markdown(output.data, study, pictures)}
     body, _ = MarkdownExporter(exclude_input=True).from_notebook_node(content)
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", body)).strip()
@@ -117,4 +117,4 @@ def _linked(text: str, study: str) -> str:
     text = re.sub(r"\]\(\.\./(?!\.\.)([^)]+)\)", r"](../../notebooks/\1)", text)
     text = re.sub(r"\]\((?![a-z]+:|\.\./|#|[\w-]+\.md[)#])([^)]+)\)", rf"](../../notebooks/{study}/\1)", text)
     place = re.compile(r"[^\w-]")
-    return re.sub(r"\]\(#([^)]+)\)", lambda found: f"](#{place.sub('', found[1]).lower()})", text)
+    return re.sub(r"\]\(#([^)]+)\)", lambda match: f"](#{place.sub('', match[1]).lower()})", text)

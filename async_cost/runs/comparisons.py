@@ -5,6 +5,7 @@ study, the hash of a table in the folder `comparisons` next to that of all runs;
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -30,18 +31,19 @@ RECORDED = dict.fromkeys((*PAIR, "group", "change", "unit"), pl.String)
 SCHEMA = RECORDED | {"limit": pl.Float64, "control": pl.Boolean}
 DATA = repository_root() / "data"
 
-#: Findings with a name, because decisions rest on them: by study, variant, what it is compared with, parameter.
-HEADLINES = {
-    ("ladder", "frontier", "manual (best)", "live=3"): "leanest async / best loop",
-    ("zero-cost", "nonbox", "manual", "syscalls=off"): "async / published loop",
-    ("zero-cost", "nonbox", "manual (best)", "syscalls=off"): "async / best loop",
-    ("zero-cost", "nonbox", "manual", "syscalls=on"): "async / loop, with system calls",
-    ("zero-cost-sockets", "async", "manual", "live=256"): "async / loop, on sockets",
-    ("ladder", "lean + box", "slab index", "live=3"): "boxed / unboxed",
-    ("ladder", "Arc waker", "Rc waker", "live=3"): "Arc waker / Rc waker",
-    ("ladder", "lean + mutex queue", "slab index", "live=3"): "locked queue / plain queue",
-    ("zero-cost", "large+nonbox", "nonbox", "syscalls=off"): "16 KiB futures / small ones",
-}
+#: The comparisons that say what another build would show, as study, variant, what it is compared with, parameter: the
+#: first of a study that a run has.
+HEADLINES = (
+    ("ladder", "frontier", "manual (best)", "live=3"),
+    ("zero-cost", "nonbox", "manual", "syscalls=off"),
+    ("zero-cost", "nonbox", "manual (best)", "syscalls=off"),
+    ("zero-cost", "nonbox", "manual", "syscalls=on"),
+    ("zero-cost-sockets", "async", "manual", "live=256"),
+    ("ladder", "lean + box", "slab index", "live=3"),
+    ("ladder", "Arc waker", "Rc waker", "live=3"),
+    ("ladder", "lean + mutex queue", "slab index", "live=3"),
+    ("zero-cost", "large+nonbox", "nonbox", "syscalls=off"),
+)
 #: The columns of a comparison that its address is made of.
 ADDRESSED = ("study", *PAIR, "ratio", "low", "high")
 
@@ -67,6 +69,12 @@ def of_today() -> pl.DataFrame:
 def file_of(run: Path, digest: str) -> Path:
     """Return the file of recorded comparisons with this SHA-256, for the run in this folder."""
     return run.resolve().parent.parent.parent / "comparisons" / f"{digest}.csv"
+
+
+def files_of(run: Path) -> list[Path]:
+    """Return the files of what the studies of a run compare; none of an older run, which holds it in run.json."""
+    digests = re.findall(r'"comparisons": "(\w+)"', (run / "run.json").read_text(encoding="utf-8"))
+    return [file_of(run, digest) for digest in sorted({*digests})]
 
 
 def record(run: Path, studies: Mapping[str, Any]) -> None:

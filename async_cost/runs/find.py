@@ -35,7 +35,7 @@ def announced(run: Run) -> Announced | None:
     file, announcement = runs_root() / "ANNOUNCED", None
     if run.path.resolve().parents[1] != runs_root().resolve():
         return None  # of another user, on a machine of the same name
-    own, series_of = run.info.run_id.rpartition("/")[2], {sitting.path.name for sitting in run.sittings}
+    started, series_of = run.info.run_id.rpartition("/")[2], {sitting.path.name for sitting in run.sittings}
     for number, line in enumerate(file.read_text(encoding="utf-8-sig").splitlines() if file.exists() else [], 1):
         parts = ANNOUNCEMENT.fullmatch(line)
         if not parts:
@@ -45,9 +45,9 @@ def announced(run: Run) -> Announced | None:
             )
             raise DataError(file, "this is no announcement", remedy, row=number)
         machine, profile, sittings, when, ended, why = parts.groups()
-        announces = (machine, profile) == (run.info.machine.name, run.info.profile) and when <= own
+        announces = (machine, profile) == (run.info.machine.name, run.info.profile) and when <= started
         if announces and _may_be_announced(run.path, profile):
-            since = {path.name for path in run.path.parent.glob("[0-9]*Z") if when <= path.name < own} - series_of
+            since = {path.name for path in run.path.parent.glob("[0-9]*Z") if when <= path.name < started} - series_of
             # A later series is not the announced one: it may be of another user, on a machine of the same name.
             later = any(_may_be_announced(run.path.with_name(name), profile) for name in since)
             announcement = None if later else Announced(int(sittings), int(ended or sittings), why or "")

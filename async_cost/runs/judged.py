@@ -27,9 +27,9 @@ def definition(judged: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def findings_of_today(root: Path | None = None) -> dict[str, str]:
+def findings_of_today() -> dict[str, str]:
     """Return the hash of each definition in data/findings.csv that is judged, by `id/slot`."""
-    rows = (row for row in _rows("findings.csv", root) if row["relation"] != "shown")
+    rows = (row for row in _rows("findings.csv") if row["relation"] != "shown")
     return {f"{row['id']}/{row['slot']}": row["hash"] for row in rows}
 
 
@@ -66,7 +66,7 @@ def seen_by(run: "Run", what: str) -> frozenset[str]:
 @lru_cache(maxsize=1)
 def _earlier() -> dict[str, frozenset[str]]:
     earlier: dict[str, set[str]] = {}
-    for row in _rows("earlier-definitions.csv", None):
+    for row in _rows("earlier-definitions.csv"):
         earlier.setdefault(row["recorded"], set()).add(row["hash"])
     return {recorded: frozenset(hashes) for recorded, hashes in earlier.items()}
 
@@ -79,7 +79,7 @@ def _plain(text: str) -> str | float:
         return text
 
 
-def _rows(name: str, root: Path | None) -> list[dict[str, str]]:
+def _rows(name: str, root: Path | None = None) -> list[dict[str, str]]:
     file = (repository_root() if root is None else root) / "data" / name
     with file.open(encoding="utf-8-sig", newline="") as lines:
         return list(csv.DictReader(lines))

@@ -104,8 +104,10 @@ class Run:
         That is what an iteration does, unless the study counts something larger: `burst_jobs`, or the session of
         `counted_requests`; null where a session's length was not noted.
         """
-        own = pl.col("value").filter(pl.col("counter").is_in(["burst_jobs", "counted_requests"])).first()
-        counts = self.counts(study).group_by(KEY).agg(own=own, session=(pl.col("counter") == "connections").any())
+        larger_units = pl.col("value").filter(pl.col("counter").is_in(["burst_jobs", "counted_requests"])).first()
+        counts = (
+            self.counts(study).group_by(KEY).agg(own=larger_units, session=(pl.col("counter") == "connections").any())
+        )
         of_iteration = pl.when(~pl.col("session")).then(pl.col("units").fill_null(1))
         counts = counts.join(self.units(study), on=KEY, how="left")
         return counts.select(*KEY, units=pl.coalesce("own", of_iteration)).sort(KEY)
@@ -133,7 +135,7 @@ class Run:
         return (self,)
 
     def uncached(self) -> "Run":
-        """Return this run with a cache of its own: what it reads from now on can be let go with it."""
+        """Copy with its own table cache, so that tables read through it are freed with it."""
         return replace(self, _read=dict(self._read))
 
     def _once(self, lens: str, study: str) -> pl.DataFrame:

@@ -131,7 +131,9 @@ def _study(sittings: list[StudyInfo]) -> StudyInfo:
     """A study over all sittings. What was noted before and after belongs to each of them and is unknown of all."""
     episodes, rounds = [], 0
     for sitting in sittings:
-        episodes += [msgspec.structs.replace(each, first_round=each.first_round + rounds) for each in sitting.episodes]
+        episodes += [
+            msgspec.structs.replace(episode, first_round=episode.first_round + rounds) for episode in sitting.episodes
+        ]
         rounds += sitting.rounds
     noted = ("load_before", "load_after", "steal_before_ms", "steal_after_ms", "throttled_before", "throttled_after")
     return msgspec.structs.replace(
@@ -141,6 +143,6 @@ def _study(sittings: list[StudyInfo]) -> StudyInfo:
         samples=max(sitting.samples for sitting in sittings),
         ended=sittings[-1].ended,
         resumed=sum(sitting.resumed for sitting in sittings),
-        failed=tuple({each.key: each for sitting in sittings for each in sitting.failed}.values()),
+        failed=tuple({failure.key: failure for sitting in sittings for failure in sitting.failed}.values()),
         **dict.fromkeys(noted),
     )

@@ -41,28 +41,28 @@ def components(run: Run) -> pl.DataFrame:
     return known.with_columns(pl.col(*between).fill_null(supposed))
 
 
-def series(of: pl.DataFrame, sittings: int, processes: int, common: float, rng: np.random.Generator) -> pl.DataFrame:
+def series(rows: pl.DataFrame, sittings: int, processes: int, common: float, rng: np.random.Generator) -> pl.DataFrame:
     """Return the errors of simulated series of comparisons, rows of `components` of one study and kind: run, pair,
     sitting, count, keys; mean, within (as `interval.of_sittings`, of the logarithm of the ratio); apart, within_apart
     (the same of `differences.apart`), speed and lever (as `table.of_processes`). Comparisons that share a key share its
     movements.
     """
-    named = dict.fromkeys([*of.select(KEY).rows(), *of.select(BASE_KEY).rows()])
+    named = dict.fromkeys([*rows.select(KEY).rows(), *rows.select(BASE_KEY).rows()])
     keys = {key: place for place, key in enumerate(named)}
-    one, other = (np.array([keys[key] for key in of.select(names).rows()]) for names in (KEY, BASE_KEY))
-    process, hour = (_of_keys(of[name].to_numpy(), one, other, len(keys)) for name in ("process", "hour"))
+    first, second = (np.array([keys[key] for key in rows.select(names).rows()]) for names in (KEY, BASE_KEY))
+    process, hour = (_of_keys(rows[name].to_numpy(), first, second, len(keys)) for name in ("process", "hour"))
     shape = (SERIES, sittings, processes, len(keys))
     uneven = np.sqrt(6 / rng.chisquare(6, (SERIES, 1, len(keys)))) * np.sqrt(4 / 6)  # some keys feel an hour more
     hours = rng.normal(size=(SERIES, sittings, len(keys))) * hour * uneven * np.sqrt(1 - common)
     noisy = np.where(rng.random(shape[:3]) < 1 / NOISY, NOISE, 1.0) / np.sqrt(1 + (NOISE**2 - 1) / NOISY)
     noise = rng.normal(size=shape) * noisy[..., None] * process
-    mine, its = (hours[:, :, None, at] + noise[..., at] for at in (one, other))
-    mine += rng.normal(size=(SERIES, sittings, 1, 1)) * np.sqrt(common) * of["hour"].to_numpy()
-    size = of["ratio"].to_numpy()
+    mine, its = (hours[:, :, None, at] + noise[..., at] for at in (first, second))
+    mine += rng.normal(size=(SERIES, sittings, 1, 1)) * np.sqrt(common) * rows["hour"].to_numpy()
+    size = rows["ratio"].to_numpy()
     spread = np.sqrt((size**2 + 1) / 2)
-    runs, sitting, pair = (place.ravel() for place in np.indices((SERIES, sittings, of.height)))
+    runs, sitting, pair = (place.ravel() for place in np.indices((SERIES, sittings, rows.height)))
     made = {"run": runs, "sitting": sitting, "pair": pair, "lever": ((size - 1) / spread)[pair]}
-    made["speed"] = (rng.normal(size=(SERIES, sittings, 1)) * of["speed"].to_numpy()).ravel()
+    made["speed"] = (rng.normal(size=(SERIES, sittings, 1)) * rows["speed"].to_numpy()).ravel()
     for name, within, values in (
         ("mean", "within", mine - its),
         ("apart", "within_apart", (size * mine - its) / spread),
@@ -71,25 +71,25 @@ def series(of: pl.DataFrame, sittings: int, processes: int, common: float, rng: 
     return pl.DataFrame(made).with_columns(count=processes, keys=len(keys))
 
 
-def _of_keys(of_pairs: np.ndarray, one: np.ndarray, other: np.ndarray, number: int) -> np.ndarray:
+def _of_keys(of_pairs: np.ndarray, first: np.ndarray, second: np.ndarray, number: int) -> np.ndarray:
     """The standard deviation of each key that gives its pairs theirs, on average."""
-    both, squares = np.concatenate([one, other]), np.tile(of_pairs**2, 2) / 2
+    both, squares = np.concatenate([first, second]), np.tile(of_pairs**2, 2) / 2
     return np.sqrt(np.bincount(both, squares, number) / np.bincount(both, minlength=number))
 
 
-def moderated_pairs(sittings: pl.DataFrame, of: str) -> pl.DataFrame:
-    """Return the estimates of ratios or of differences apart from speed (`of`) of each run and pair, as
-    `interval.moderated`, over the pairs of a pool of a run; lever (0 of ratios); speed, speed_error, speed_freedom; and
-    plain, the variance between sittings of the whole.
+def moderated_pairs(sittings: pl.DataFrame, quantity: str) -> pl.DataFrame:
+    """Estimate `quantity`, `RATIOS` or `DIFFERENCES` apart from speed, for each run and pair: the columns of
+    `interval.moderated`, moderated over the pairs of a pool of a run; lever (0 for ratios); speed, speed_error,
+    speed_freedom; and plain, the variance between sittings with the effect of speed included.
     """
     pool = sittings.group_by(BY).agg(pl.col("keys").first(), pl.col("^pool$").first())
     unknown = {name: pl.lit(None, pl.Float64) for name in ("omega2", "d0")}
     pool = pool.with_columns(pool=pl.struct("run", *pool.select("^pool$").columns).rank("dense"), **unknown)
     estimate = moderated(spreads(sittings, BY).join(pool, on=BY, maintain_order="left"))
-    if of == DIFFERENCES:
+    if quantity == DIFFERENCES:
         sittings = sittings.with_columns(mean="apart", within="within_apart")
         estimate = moderated(spreads(sittings, BY).join(estimate.select(*pool.columns), on=BY, maintain_order="left"))
-    lever, speed = pl.col("lever") * (of == DIFFERENCES), pl.col("speed")
+    lever, speed = pl.col("lever") * (quantity == DIFFERENCES), pl.col("speed")
     more = sittings.group_by(BY).agg(
         lever.first(),
         speed.mean(),
@@ -105,8 +105,8 @@ def half_widths(estimates: pl.DataFrame, confidence: float = CONFIDENCE) -> np.n
     freedom, error, free, of_speed = (
         estimates[name].to_numpy() for name in ("freedom", "error", "speed_freedom", "speed_error")
     )
-    own, speed = (special.stdtrit(of, (1 + confidence) / 2) for of in (freedom, free))
-    return np.hypot(own * error, estimates["lever"].to_numpy() * speed * of_speed)
+    quantiles, speed = (special.stdtrit(degrees, (1 + confidence) / 2) for degrees in (freedom, free))
+    return np.hypot(quantiles * error, estimates["lever"].to_numpy() * speed * of_speed)
 
 
 def held_out(run: Run, seed: int = 7) -> pl.DataFrame:
@@ -119,14 +119,14 @@ def held_out(run: Run, seed: int = 7) -> pl.DataFrame:
         return pl.DataFrame()
     values = of_processes(run).filter(~pl.col("control"))
     by = ("study", "kind", *PAIR)
-    each, apart = (of_sittings(values, name, by) for name in ("log_ratio", "apart"))
+    ratios, apart = (of_sittings(values, name, by) for name in ("log_ratio", "apart"))
     more = values.group_by(*by, "sitting").agg(pl.col("speed").mean(), pl.col("lever").first())
     apart = apart.select(*by, "sitting", apart="mean", within_apart="within")
     for some in (apart, more):  # the order of sittings is that of `spreads`
-        each = each.join(some, on=[*by, "sitting"], maintain_order="left")
-    each = each.drop_nulls("within")
+        ratios = ratios.join(some, on=[*by, "sitting"], maintain_order="left")
+    ratios = ratios.drop_nulls("within")
     known, rng, rows = components(run), np.random.default_rng(seed), []
-    for (study,), mine in each.group_by("study", maintain_order=True):
+    for (study,), mine in ratios.group_by("study", maintain_order=True):
         sittings = mine["sitting"].n_unique()
         mine = mine.with_columns(run=0, pair=pl.struct(PAIR).rank("dense"), pool="kind")
         mine = mine.with_columns(keys=pl.len().over("pool") // sittings)
@@ -158,24 +158,30 @@ def chance_of(good: int, tests: int) -> float:
 def _tests(sittings: pl.DataFrame) -> Iterator[tuple[str, str, pl.DataFrame]]:
     """The two tests of both, with a row for each prediction: run, inside_95, inside_50, score, score_t."""
     numbers = sittings["sitting"].unique().sort().to_list()
-    alone = [([one], [other for other in numbers if other != one]) for one in numbers]
+    alone = [([number], [other for other in numbers if other != number]) for number in numbers]
     halves = combinations(numbers, len(numbers) // 2) if len(numbers) >= 4 else ()
-    cases = [(list(half), [one for one in numbers if one not in half]) for half in halves if numbers[0] in half]
-    for of, (test, parts) in product((RATIOS, DIFFERENCES), (("each from the rest", alone), ("half from half", cases))):
+    cases = [
+        (list(half), [number for number in numbers if number not in half]) for half in halves if numbers[0] in half
+    ]
+    for quantity, (test, parts) in product(
+        (RATIOS, DIFFERENCES), (("each from the rest", alone), ("half from half", cases))
+    ):
         if parts:
-            yield of, test, pl.concat(_predicted(sittings, some, others, of) for some, others in parts)
+            yield quantity, test, pl.concat(_predicted(sittings, some, others, quantity) for some, others in parts)
 
 
-def _predicted(sittings: pl.DataFrame, some: Sequence[int], others: Sequence[int], of: str) -> pl.DataFrame:
+def _predicted(sittings: pl.DataFrame, some: Sequence[int], others: Sequence[int], quantity: str) -> pl.DataFrame:
     """Whether the mean of `some` is where `others` say (Welch). A single sitting takes its variance from the others."""
-    mine, theirs = (moderated_pairs(sittings.filter(pl.col("sitting").is_in(part)), of) for part in (some, others))
+    mine, theirs = (
+        moderated_pairs(sittings.filter(pl.col("sitting").is_in(part)), quantity) for part in (some, others)
+    )
     both = theirs.join(mine, on=BY, suffix="_own", maintain_order="left")
     for name in ("", "speed_"):
-        error, free, own, own_free = (
+        error, free, own_error, own_free = (
             pl.col(f"{name}{column}{whose}") for whose in ("", "_own") for column in ("error", "freedom")
         )
-        reach = (error**2 + own**2).sqrt()
-        welch = (reach**4 / (error**4 / free + own**4 / own_free)).fill_nan(1.0)
+        reach = (error**2 + own_error**2).sqrt()
+        welch = (reach**4 / (error**4 / free + own_error**4 / own_free)).fill_nan(1.0)
         alone = {f"{name}error": error * math.sqrt(1 + len(others)), f"{name}freedom": free}
         both = both.with_columns(**(alone if len(some) == 1 else {f"{name}error": reach, f"{name}freedom": welch}))
     off = pl.col("mean") - pl.col("mean_own") + pl.col("lever") * (pl.col("speed") - pl.col("speed_own"))

@@ -1,10 +1,10 @@
-"""What a unit of work takes more: a sum of times, each with a factor, such as 1 and -1 of key and baseline
+"""Differences of times per unit of work: sums of times with factors, such as 1 for a key and -1 for its baseline
 (docs/method.md).
 
-Its value is made of the time of each second place, a baseline, and the ratio of the place before to it, so it has the
-sign of the ratio. Its error has two parts, on the scale of logarithms: that of the machine's `speed` in an hour, which
-multiplies a difference and moves no ratio, and, apart from it, that of each time by itself, in proportion to its size,
-whose variance between hours the pool knows.
+The value is computed from the time of each baseline (every second place) and the ratio of the place before it to it, so
+its sign is that of the ratio. The error has two parts, on the scale of logarithms: that of the machine's `speed` in an
+hour, which multiplies a difference and moves no ratio, and, apart from speed, that of each time by itself, in
+proportion to its size, whose variance between hours the pool knows.
 """
 
 from collections.abc import Sequence
@@ -33,9 +33,9 @@ def apart(rounds: pl.DataFrame, factors: Sequence[float], by: Sequence[str]) -> 
         rounds: by..., PLACE, speed, and place0, place1, ..., times that are multiplied by `factors` and added up.
 
     Returns:
-        value: the sum. larger: what is added in it, or what is subtracted. spread: by how much it moves if something
-        moves times as it moves a ratio by one. apart: the sum in this round apart from speed, in spreads. All but the
-        last are the same in all rounds.
+        value: the sum. larger: the larger of what is added and what is subtracted. spread: by how much the sum moves
+        where independent moves of the times move a ratio by one. apart: the sum in this round without the effect of
+        speed, in spreads. Value, larger and spread are the same in all rounds.
     """
     logs = [pl.col(f"place{number}").log() for number in range(len(factors))]
     sizes = []

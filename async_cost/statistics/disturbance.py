@@ -28,11 +28,17 @@ def conditions(run: Run) -> pl.DataFrame:
     Seconds and steal of a resumed study would include its break, so they are unknown.
     """
     rows = []
-    for number, one in enumerate(run.sittings, 1):
-        for study, details in sorted(one.info.studies.items(), key=lambda entry: entry[1].started):
-            keys = one.time(study).select(KEY).n_unique()
+    for number, sitting in enumerate(run.sittings, 1):
+        for study, details in sorted(sitting.info.studies.items(), key=lambda entry: entry[1].started):
+            keys = sitting.time(study).select(KEY).n_unique()
             before, after = (load[0] if load else None for load in (details.load_before, details.load_after))
-            disturbed = one.seconds(study), before, after, steal_share(one, study), _interruptions(one, study)
+            disturbed = (
+                sitting.seconds(study),
+                before,
+                after,
+                steal_share(sitting, study),
+                _interruptions(sitting, study),
+            )
             rows.append((number, study, details.rounds, keys, *disturbed, details.resumed, len(details.failed)))
     return pl.DataFrame(rows, schema=CONDITIONS, orient="row")
 

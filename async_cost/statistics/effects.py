@@ -55,8 +55,8 @@ class Measure:
     """How a number is made of the operands of a case: `operation` (PLACES) over their `quantity` (count, time, rate or
     metric), in `unit`; differences are divided by the counter `per`.
 
-    `break-even` is the work of its own that both sides must do besides so that the first takes the `share` of the
-    second's time more, between the loads of a case: two places for each, the first without own work.
+    `break-even` is the own work, on both sides, at which the first side takes `share` more time than the second,
+    interpolated between the loads of a case: two places for each load, the first load without own work.
     """
 
     operation: str
@@ -72,7 +72,7 @@ class Measure:
 
     @property
     def no_effect(self) -> float:
-        """The effect that is none."""
+        """The value of no effect: 1 for ratios, 0 for everything else."""
         return 1.0 if self.in_ratios else 0.0
 
 
@@ -155,29 +155,29 @@ def effect(measure: Measure, case: Case, study: Callable[[str], Measured]) -> Ef
     return _derived(measure, case, measured)
 
 
-def _apart(one: Effect, other: Effect) -> Effect:
+def _apart(first: Effect, second: Effect) -> Effect:
     """A ratio of ratios from two programs: they have no rounds in common, so their errors add up as squares, with the
     degrees of freedom of Welch and Satterthwaite. It is known as far as the ratio is that is known less.
     """
-    if one.missing or other.missing:
-        return Effect(missing=one.missing or other.missing)
-    (value, low, high), (its, its_low, its_high) = one.numbers, other.numbers
+    if first.missing or second.missing:
+        return Effect(missing=first.missing or second.missing)
+    (value, low, high), (its, its_low, its_high) = first.numbers, second.numbers
     if not value or not its:
         return Effect(missing="one of its ratios is zero")
     # Exact numbers have no error, and no degrees of freedom.
-    uncertain = [(low, high, one.freedom), (its_low, its_high, other.freedom)]
+    uncertain = [(low, high, first.freedom), (its_low, its_high, second.freedom)]
     errors = [((math.log(end / start) / quantile(free)) ** 2, free) for start, end, free in uncertain if start < end]
     parts = sum(error**2 / free for error, free in errors)
     return Effect(
         value=value / its,
         low=value / its * math.exp(-math.hypot(math.log(low / value), math.log(its_high / its))),
         high=value / its * math.exp(math.hypot(math.log(high / value), math.log(its_low / its))),
-        nothing=max(one.nothing, other.nothing),
-        fixed=math.hypot(one.fixed, other.fixed),
-        doubt=one.doubt or other.doubt,
+        nothing=max(first.nothing, second.nothing),
+        fixed=math.hypot(first.fixed, second.fixed),
+        doubt=first.doubt or second.doubt,
         freedom=sum(error for error, _ in errors) ** 2 / parts if parts else 0.0,
-        sittings=min(one.sittings, other.sittings),
-        covers_hours=one.covers_hours and other.covers_hours,
+        sittings=min(first.sittings, second.sittings),
+        covers_hours=first.covers_hours and second.covers_hours,
     )
 
 
@@ -207,15 +207,17 @@ def _declared(measure: Measure, case: Case, measured: Measured) -> Effect:
     """A row of the table of comparisons, whose times are for a unit of work, in the unit of the measure. Two keys
     of one group that are compared with others alone are compared round by round.
     """
-    one, other = (place[0].key for place in case)
-    over, under = (other, one) if measure.quantity == "rate" else (one, other)
+    first, second = (place[0].key for place in case)
+    over, under = (second, first) if measure.quantity == "rate" else (first, second)
     row = measured.rows.get((over, under))
     if row is None:
-        mine, its = ({row["group"] for (key, _), row in measured.rows.items() if key == side} for side in (one, other))
+        mine, its = (
+            {row["group"] for (key, _), row in measured.rows.items() if key == side} for side in (first, second)
+        )
         if mine & its:
             return _derived(measure, case, measured)
         return Effect(missing="this run has both sides of it and does not compare them")
-    units = measured.units if {one, other} <= measured.units.keys() else {one: 1, other: 1}
+    units = measured.units if {first, second} <= measured.units.keys() else {first: 1, second: 1}
     fixed = row["quantile"] * (row["bias"] or 0.0)
     about = _known(row) | {"nothing": row["limit"], "doubt": row["doubt"], "fixed": fixed, "row": row}
     if measure.operation == "ratio":
@@ -224,9 +226,11 @@ def _declared(measure: Measure, case: Case, measured: Measured) -> Effect:
             ends = ("undisturbed", "undisturbed_low", "undisturbed_high")
             about["undisturbed"] = tuple(row[name] * scale for name in ends)
         return Effect(*(row[name] * scale for name in ("ratio", "low", "high")), **about)
-    unit = units[one] * NANOSECONDS[measure.unit] if measure.per == UNIT_OF_WORK else _unit(measure, case, measured)
-    scale = units[one] / unit
-    sides = [measured.times[key].select(pl.col("value").median() / units[key]).item() * scale for key in (one, other)]
+    unit = units[first] * NANOSECONDS[measure.unit] if measure.per == UNIT_OF_WORK else _unit(measure, case, measured)
+    scale = units[first] / unit
+    sides = [
+        measured.times[key].select(pl.col("value").median() / units[key]).item() * scale for key in (first, second)
+    ]
     about |= {"fixed": max(sides) * fixed, "base": sides[1]}
     return Effect(*(row[name] * scale for name in ("added_ns", "added_low", "added_high")), **about)
 
@@ -248,11 +252,11 @@ def _derived(measure: Measure, case: Case, measured: Measured) -> Effect:
     if not metric and rows and all(row["kind"] == ALONE for row in rows) and combined.freedom < interval.RANKS:
         lowest = _combined(measure, case, measured, rows, _aligned(measure, case, measured, measured.lowest))
         undisturbed = None if lowest.missing else lowest.numbers
-    doubt = next((row["doubt"] for row in rows if row["doubt"]), None)
+    reason = next((row["doubt"] for row in rows if row["doubt"]), None)
     if not interval.enough(rounds.height, rounds["episode"].n_unique()):
-        doubt = doubt or "too few rounds"
+        reason = reason or "too few rounds"
     nothing = max((row["limit"] for row in rows), default=EQUIVALENCE)
-    return replace(combined, nothing=nothing, doubt=doubt, undisturbed=undisturbed)
+    return replace(combined, nothing=nothing, doubt=reason, undisturbed=undisturbed)
 
 
 def _behind(case: Case, measured: Measured) -> list[dict]:
@@ -290,8 +294,8 @@ def _combined(measure: Measure, case: Case, measured: Measured, rows: list[dict]
     if crossing:
         estimate = interval.estimates(crossings.with_columns(of=0), "value", ("of",), **hours).row(0, named=True)
     elif logs or metric:
-        each = (pl.col(name).log() if logs else pl.col(name) for name in places)
-        value = pl.sum_horizontal(factor * side for factor, side in zip(factors, each, strict=True))
+        columns = (pl.col(name).log() if logs else pl.col(name) for name in places)
+        value = pl.sum_horizontal(factor * side for factor, side in zip(factors, columns, strict=True))
         estimate = interval.estimates(rounds.with_columns(value=value), "value", ("of",), **hours).row(0, named=True)
     else:
         estimate = differences(rounds, factors, ("of",), **hours).row(0, named=True)
@@ -321,7 +325,7 @@ def _crossing(rounds: pl.DataFrame, share: float) -> tuple[pl.DataFrame, float] 
     """
     places = [name for name in rounds.columns if name.startswith("place")]
     loads = dict(enumerate(zip(places[::2], places[1::2], strict=True)))
-    ratios = {f"ratio{at}": (pl.col(one) / pl.col(loop)).log() for at, (one, loop) in loads.items()}
+    ratios = {f"ratio{at}": (pl.col(place) / pl.col(loop)).log() for at, (place, loop) in loads.items()}
     times = {f"time{at}": pl.col(loop).log() for at, (_, loop) in loads.items()}
     medians = pl.col(*ratios, *times).median()
     by_process = rounds.with_columns(**ratios, **times).group_by("sitting", "episode", maintain_order=True)
@@ -357,7 +361,11 @@ def _unit(measure: Measure, case: Case, measured: Measured) -> float:
 def _missing(measure: Measure, case: Case, measured: Measured) -> str | None:
     """Which operands the run lacks, in Markdown; None if it has all."""
     exact = measured.metrics if measure.quantity == "metric" else measured.counts
-    needed = [(one.key, one.counter, exact if one.counter else measured.times) for place in case for one in place]
+    needed = [
+        (operand.key, operand.counter, exact if operand.counter else measured.times)
+        for place in case
+        for operand in place
+    ]
     if measure.per not in (None, UNIT_OF_WORK):
         needed.append((case[0][0].key, str(measure.per), measured.counts))
     lacks = dict[str, Key]()
@@ -366,7 +374,7 @@ def _missing(measure: Measure, case: Case, measured: Measured) -> str | None:
             bench, variant, parameter = key
             before = f"{words.code(counter)} of " if counter else f"{words.code(bench)} by " if bench != variant else ""
             lacks[before + words.key({"variant": variant, "parameter": parameter})] = key
-    of_failed = {one.key for one in measured.run.study(measured.study).failed}
+    of_failed = {failure.key for failure in measured.run.study(measured.study).failed}
     failed = [name for name, key in lacks.items() if key in of_failed]
     parts = [f"{words.listing(failed)} failed"] if failed else []
     if names := [name for name in lacks if name not in failed]:
@@ -380,8 +388,11 @@ def _aligned(measure: Measure, case: Case, measured: Measured, rounds: dict) -> 
     """
     joined = pl.DataFrame()
     for number, place in enumerate(case):
-        keys = [(*one.key, one.counter) if measure.quantity == "metric" else one.key for one in place]
-        parts = [rounds[key].with_columns(pl.col("value") + one.plus_ns) for key, one in zip(keys, place, strict=True)]
+        keys = [(*operand.key, operand.counter) if measure.quantity == "metric" else operand.key for operand in place]
+        parts = [
+            rounds[key].with_columns(pl.col("value") + operand.plus_ns)
+            for key, operand in zip(keys, place, strict=True)
+        ]
         units = measured.units.get(place[0].key, 1) if measure.per == UNIT_OF_WORK else 1
         total = (pl.col("value").sum() / units).alias(f"place{number}")
         mine = pl.concat(parts).group_by(PLACE).agg(total, pl.col("speed").first(), parts=pl.len())

@@ -51,8 +51,9 @@ def enough(rounds: int, episodes: int = 1) -> bool:
 
 
 def of_sittings(frame: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame:
-    """Return what each sitting says of `value`: by..., sitting, mean, within (variance between processes), count (of
-    them), sorted, so that sums end in the same digits. A frame without a column `sitting` is of one.
+    """Return the mean and within-variance of `value` over the processes of each sitting, a process being the median of
+    its rounds: by..., sitting, mean, within, count (of processes), sorted, so that sums end in the same digits. A frame
+    without a column `sitting` is of one sitting.
     """
     frame = frame if "sitting" in frame.columns else frame.with_columns(sitting=0)
     processes = frame.group_by(*by, "sitting", "episode").agg(pl.col(value).median()).sort(*by, "sitting", "episode")
@@ -78,7 +79,8 @@ def spreads(sittings: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def hours(rows: pl.DataFrame) -> pl.DataFrame:
-    """Estimate pool, omega2, d0 of each pool in which some comparisons have several sittings.
+    """Fit limma's prior per pool: between-hour variance `omega2` and prior degrees of freedom `d0`. A pool in which no
+    comparison has several sittings has no row.
 
     `rows` are those of `spreads` with pool and keys, the number of keys that the pool compares. `d0` is that of limma:
     the variance of log(s2 / prior) beyond what sittings alone explain. Its limit is the number of other comparisons
@@ -106,8 +108,8 @@ def hours(rows: pl.DataFrame) -> pl.DataFrame:
         pl.col("omega2", "most").first(),
         free=pl.col("free").filter(known).max(),
         beyond=logs.var() - pl.col("spread").filter(known).mean(),
-        trace=pl.sum_horizontal((one**2).sum() for one in moves),
-        square=pl.sum_horizontal((one * other).sum() ** 2 for one in moves for other in moves),
+        trace=pl.sum_horizontal((move**2).sum() for move in moves),
+        square=pl.sum_horizontal((move * other).sum() ** 2 for move in moves for other in moves),
     )
     free, beyond, most = (pools[name].cast(pl.Float64).to_numpy() for name in ("free", "beyond", "most"))
     others = _independent(pools["trace"].to_numpy() ** 2 / pools["square"].to_numpy(), free) - 1  # than itself

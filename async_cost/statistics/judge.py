@@ -161,8 +161,8 @@ def _chances(comparisons: pl.DataFrame) -> pl.Series:
     free = squared["freedom"].fill_null(1.0).to_numpy()
     chance = 2 * special.stdtr(free, -far["ratio"].to_numpy())
     known = (far["others"] > 0) & squared["precision"].is_not_null()
-    own = squared["chance"]
-    return pl.select(pl.when(known).then(pl.max_horizontal(own, pl.Series(chance))).otherwise(own)).to_series()
+    alone = squared["chance"]
+    return pl.select(pl.when(known).then(pl.max_horizontal(alone, pl.Series(chance))).otherwise(alone)).to_series()
 
 
 def _with_squares(comparisons: pl.DataFrame) -> pl.DataFrame:
@@ -205,8 +205,8 @@ def _corrected(comparisons: pl.DataFrame) -> pl.DataFrame:
         pl.col("added_ns"), pl.col("added_low"), pl.col("added_high"), more * pl.col("unit_ns")
     )
     ends = {"added_low": added_low, "added_high": added_high}
-    for of, value in (("", "ratio"), ("undisturbed_", "undisturbed"), ("next_", "ratio")):
-        low, high = f"{of}low", f"{of}high"
+    for prefix, value in (("", "ratio"), ("undisturbed_", "undisturbed"), ("next_", "ratio")):
+        low, high = f"{prefix}low", f"{prefix}high"
         both = widened(pl.col(value).log(), pl.col(low).log(), pl.col(high).log(), more)
         ends |= {low: both[0].exp(), high: both[1].exp()}
     # Without bias the ends stay the same, to the last digit.

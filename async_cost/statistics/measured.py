@@ -64,7 +64,7 @@ class Measured:
 
     @cached_property
     def lowest(self) -> dict[Key, pl.DataFrame]:
-        """The same of an undisturbed machine, a row a process."""
+        """Lowest-decile time of each key, one row per process."""
         return _by_key(lowest(self.trials))
 
     @cached_property

@@ -88,24 +88,24 @@ def outcome(statement: Statement, low: float, high: float, base: float = 0.0, no
     return Outcome.DOES_NOT_HOLD if high < lowest or low > highest else Outcome.UNDECIDED
 
 
-def together(outcomes: Iterable[Outcome], of: str = "all") -> Outcome:
+def together(outcomes: Iterable[Outcome], quantifier: str = "all") -> Outcome:
     """Judge a statement about several cases. If it asserts all of them, one that does not hold is enough."""
-    each = list(outcomes)
-    kinds = set(each)
+    cases = list(outcomes)
+    kinds = set(cases)
     if not kinds - {Outcome.NOT_MEASURED, Outcome.NOT_MEASURABLE}:
         return Outcome.NOT_MEASURABLE if Outcome.NOT_MEASURABLE in kinds else Outcome.NOT_MEASURED
-    if of == "most":
-        if 2 * each.count(Outcome.HOLDS) > len(each):
+    if quantifier == "most":
+        if 2 * cases.count(Outcome.HOLDS) > len(cases):
             return Outcome.HOLDS
-        return Outcome.DOES_NOT_HOLD if 2 * each.count(Outcome.DOES_NOT_HOLD) >= len(each) else Outcome.UNDECIDED
+        return Outcome.DOES_NOT_HOLD if 2 * cases.count(Outcome.DOES_NOT_HOLD) >= len(cases) else Outcome.UNDECIDED
     if Outcome.DOES_NOT_HOLD in kinds:
         return Outcome.DOES_NOT_HOLD
     return Outcome.HOLDS if kinds == {Outcome.HOLDS} else Outcome.UNDECIDED
 
 
 @dataclass(frozen=True)
-class Weighed:
-    """What a run says about one or several cases of a statement.
+class Assessment:
+    """Assessment of a statement by a run: outcome, deciding effect with interval, and why it is open.
 
     `effect`, `low` and `high` are in the unit of the statement, null if nothing was measured; of several cases they
     belong to the deciding one, `case`. `holds` is the region in which the statement is true, `none` the effects that
@@ -149,9 +149,9 @@ class Weighed:
         return self.none[0] <= low and high <= self.none[1]
 
 
-def weigh(
+def assess(
     statement: Statement, cases: Sequence[Case], effects: Sequence[Effect], run: Run, among: int | None = None
-) -> tuple[Weighed, tuple[Weighed, ...]]:
+) -> tuple[Assessment, tuple[Assessment, ...]]:
     """Judge all cases together, and each of them, by intervals that hold together: each is that of Bonferroni, which is
     also the first step of Holm's procedure, by which alone one case that fails can be told from chance.
 
@@ -159,20 +159,20 @@ def weigh(
         run: the run whose machine was measured.
         among: how many intervals hold together, if these are not all.
     """
-    number = sum(one.value is not None for one in effects) if among is None else among
-    each = tuple(
-        _judged(statement, case, run, one.among(number, statement.in_ratios))
-        for case, one in zip(cases, effects, strict=True)
+    number = sum(effect.value is not None for effect in effects) if among is None else among
+    assessments = tuple(
+        _judged(statement, case, run, effect.among(number, statement.in_ratios))
+        for case, effect in zip(cases, effects, strict=True)
     )
-    return _deciding(each, statement.of), each
+    return _deciding(assessments, statement.of), assessments
 
 
-def _judged(statement: Statement, case: Case, run: Run, effect: Effect) -> Weighed:
+def _judged(statement: Statement, case: Case, run: Run, effect: Effect) -> Assessment:
     """The judgement on an effect. A group of comparisons that is no evidence decides nothing."""
     if effect.missing:
-        return Weighed(Outcome.NOT_MEASURED, reason=effect.missing, case=case)
+        return Assessment(Outcome.NOT_MEASURED, reason=effect.missing, case=case)
     value, low, high = effect.numbers
-    weighed = Weighed(
+    weighed = Assessment(
         outcome(statement, low, high, effect.base, effect.nothing),
         *(value, low, high),
         case=case,
@@ -219,19 +219,19 @@ def _sittings(statement: Statement, effect: Effect) -> float:
     return sittings_needed(value, low, high, holds, near * scale, effect.fixed, effect.sittings)
 
 
-def _deciding(cases: Sequence[Weighed], of: str) -> Weighed:
+def _deciding(cases: Sequence[Assessment], quantifier: str) -> Assessment:
     """The judgement on all cases together, with the numbers of the one that supports the statement least."""
     if not cases:
-        return Weighed(Outcome.NOT_MEASURED, reason="no count and no time of these studies tells it")
+        return Assessment(Outcome.NOT_MEASURED, reason="no count and no time of these studies tells it")
 
-    def support(weighed: Weighed) -> tuple[bool, bool, float]:
+    def support(weighed: Assessment) -> tuple[bool, bool, float]:
         if weighed.effect is None or weighed.holds is None:
             return True, True, 0.0
         (_, low, high), (lowest, highest) = weighed.numbers, weighed.holds
         margin = min(low - lowest, highest - high)
         return False, weighed.outcome is not Outcome.DOES_NOT_HOLD, margin
 
-    word = together((weighed.outcome for weighed in cases), of)
+    word = together((weighed.outcome for weighed in cases), quantifier)
     shown = replace(min(cases, key=support), outcome=word)
     if word is not Outcome.UNDECIDED:
         return replace(shown, reason=None if shown.doubted else shown.reason, doubted=False, sittings=None)
@@ -240,27 +240,27 @@ def _deciding(cases: Sequence[Weighed], of: str) -> Weighed:
         return replace(shown, reason=doubted.reason, sittings=None, doubted=True)
     # A statement with several open cases stays open as long as the one that takes longest.
     sittings = max((weighed.sittings for weighed in cases if weighed.sittings), default=None)
-    open_cases = [one for one in cases if one.outcome in (Outcome.NOT_MEASURED, Outcome.UNDECIDED)]
-    gaps = dict.fromkeys(one.reason for one in open_cases if one.reason)
+    open_cases = [case for case in cases if case.outcome in (Outcome.NOT_MEASURED, Outcome.UNDECIDED)]
+    gaps = dict.fromkeys(case.reason for case in open_cases if case.reason)
     return replace(shown, reason=shown.reason or (words.listing(gaps) if gaps else None), sittings=sittings)
 
 
-def departure(one: Statement, weighed: Weighed) -> str | None:
+def departure(statement: Statement, weighed: Assessment) -> str | None:
     """Say how an effect differs from a statement that does not hold: its reverse, none that counts, a smaller or a
     larger one, or another number. None if the statement holds or is open.
     """
     if weighed.outcome is not Outcome.DOES_NOT_HOLD or weighed.effect is None or weighed.holds is None:
         return None
-    if one.of != "all":
+    if statement.of != "all":
         return "it is true of too few"
-    if weighed.low == weighed.high or (one.relation == "between" and not one.is_direction):
+    if weighed.low == weighed.high or (statement.relation == "between" and not statement.is_direction):
         return "another number"
-    if one.relation == "same":
+    if statement.relation == "same":
         return "a difference that counts"
     if weighed.counts_for_nothing:
         return "no effect that counts"
     least, most = weighed.holds
-    nothing = one.no_effect
+    nothing = statement.no_effect
     stated_more, stated_less = least >= nothing, most <= nothing
     if (stated_more and weighed.effect < nothing) or (stated_less and weighed.effect > nothing):
         return "the reverse"

@@ -101,14 +101,14 @@ def key_of(folder: Path, depends_on: bytes = b"") -> str:
     """
     digest = hashlib.sha256(CODE + depends_on)
     outside = (DATA / "comparisons.csv", runs_root() / "REFERENCE", runs_root() / "ANNOUNCED")
-    inside = (path for one in series.folders(folder) for path in sorted(one.iterdir()))
+    inside = (path for sitting in series.folders(folder) for path in sorted(sitting.iterdir()))
     for path in (*filter(Path.is_file, outside), *inside):
         status = path.lstat()
         digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     return digest.hexdigest()
 
 
-def place_of(folder: Path, name: str, depends_on: bytes = b"") -> derived.Place | None:
+def place_of(folder: Path, name: str, depends_on: bytes = b"") -> derived.CacheEntry | None:
     """Return where the derived table `name` of the run in `folder` is; None if it has no report or cannot be read."""
     with suppress(OSError):
         if report := report_folder(folder):

@@ -158,7 +158,7 @@ def fleet(arguments: argparse.Namespace) -> int:
 
 
 def tool(words: list[str]) -> int:
-    """Become another program; make would have shown its words."""
+    """`exec` a program in this environment, after echoing the command line."""
     print(shlex.join(words), file=sys.stderr, flush=True)
     try:
         os.execvp(words[0], words)

@@ -20,7 +20,7 @@ from async_cost.errors import DataError
 from async_cost.files import write_whole
 from async_cost.machines.many import read_many
 from async_cost.paths import runs_root, shown
-from async_cost.runs.comparisons import file_of
+from async_cost.runs.comparisons import files_of
 from async_cost.runs.find import find_runs, load_run
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import check_clock
@@ -29,11 +29,11 @@ from async_cost.runs.run import Run
 #: Bytes that a contributed run may take. The repository keeps every run for ever.
 LIMIT_BYTES = 6_000_000
 TABLES = (".csv", ".csv.gz")
-#: What looks like a folder of somebody's machine.
+#: What looks like a folder of the measuring machine.
 FOLDER = re.compile(
     r"(?<![\w.])(?:/(?:home|root|Users|mnt|media|tmp|var|opt)/[^\s\"',;]*|[A-Za-z]:\\+[^\s\"',;]*|~/[^\s\"',;]*)"
 )
-#: Names shorter than this, and those that every machine has, tell nobody who measured.
+#: Names shorter than this, and those that every machine has, identify no owner.
 SHORTEST_NAME = 3
 COMMON_NAMES = {"root", "user", "admin", "ubuntu", "debian", "runner", "localhost", "linux"}
 
@@ -111,9 +111,8 @@ def main() -> None:
     machine = run.info.run_id.split("/")[0]
     print(f"The run is checked and packed. To offer it:\n\n  git switch -c run-{machine}")
     folders = [sitting.path for sitting in run.sittings]
-    texts = [(folder / "run.json").read_text(encoding="utf-8") for folder in folders]
-    hashes = sorted({digest for text in texts for digest in re.findall(r'"comparisons": "(\w+)"', text)})
-    print(f"  git add {' '.join(map(shown, [*folders, *(file_of(run.path, digest) for digest in hashes)]))}")
+    compared = sorted({file for folder in folders for file in files_of(folder)})
+    print(f"  git add {' '.join(map(shown, [*folders, *compared]))}")
     print("  make findings  # what it says of our findings and of claims")
     print(f"  git add data/judged.csv\n  git commit -m 'data: a run on {machine}'\n")
     print("Then push the branch and open a pull request; CONTRIBUTING.md says what a reviewer looks at.")

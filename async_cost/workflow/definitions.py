@@ -46,10 +46,10 @@ def main() -> None:
     names = [name for name in analyses_of(run.info) if ".finding(" in analysis(name).read_text(encoding="utf-8")]
     try:
         with tempfile.TemporaryDirectory() as temporary:
-            found = recorded(execute(names, Path(temporary), {"ASYNC_COST_RUN": str(run.path.resolve())}, Path))
+            findings = recorded(execute(names, Path(temporary), {"ASYNC_COST_RUN": str(run.path.resolve())}, Path))
     except CellFailed as error:
         sys.exit(str(error))
-    for name, rows in tables(found).items():
+    for name, rows in tables(findings).items():
         with (repository_root() / "data" / name).open("w", encoding="utf-8", newline="") as file:
             table = csv.DictWriter(file, list(FILES[name]), lineterminator="\n")
             table.writeheader()

@@ -121,7 +121,9 @@ def joined(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
 def errors_of(cell) -> str:
     """The kernel's messages among a cell's outputs."""
     errors = [output for output in cell.get("outputs", []) if output["output_type"] == "error"]
-    return CONTROL.sub("", "\n".join("\n".join([one["ename"], one["evalue"], *one["traceback"]]) for one in errors))
+    return CONTROL.sub(
+        "", "\n".join("\n".join([error["ename"], error["evalue"], *error["traceback"]]) for error in errors)
+    )
 
 
 def failure_of(cell, words: str) -> str:

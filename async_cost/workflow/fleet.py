@@ -30,7 +30,7 @@ WORK = Path(os.environ.get("ASYNC_COST_FLEET") or ROOT / "fleet" / ".work").reso
 #: Seconds between two polls of the jobs.
 POLL_S = 5
 #: What is right in each line of a configuration, and how to say it.
-RIGHT = {
+VALID = {
     "profile": (lambda it: it in PROFILES, f"one of {', '.join(PROFILES)}"),
     "studies": (
         lambda it: MEASURED.keys() >= set(it.split()),
@@ -51,8 +51,8 @@ def read(path: Path) -> dict[str, Any]:
         fleet = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise StepFailed(f"{path}: {error}. Compare it with fleet/config.toml") from error
-    for name in (*RIGHT, *fleet):
-        is_right, remedy = RIGHT.get(name, (lambda it: False, f"nothing but {', '.join(RIGHT)}"))
+    for name in (*VALID, *fleet):
+        is_right, remedy = VALID.get(name, (lambda it: False, f"nothing but {', '.join(VALID)}"))
         with suppress(AttributeError, KeyError, TypeError):
             if is_right(fleet[name]):
                 continue
@@ -86,8 +86,8 @@ def submit(machine: str, job: list[str], *options: str) -> None:
     """Submit the job of a machine. Raises StepFailed, in a line, if this cluster has no such node."""
     done = subprocess.run(["sbatch", *options, *job], capture_output=True, text=True)
     if done.returncode != 0:
-        said = " ".join(done.stderr.split())
-        raise StepFailed(f"{machine}: Slurm refuses the job; are the features in the configuration right? {said}")
+        reason = " ".join(done.stderr.split())
+        raise StepFailed(f"{machine}: Slurm refuses the job; are the features in the configuration right? {reason}")
 
 
 def known(*options: str) -> list[str] | None:

@@ -14,7 +14,7 @@ from async_cost.files import write_whole
 from async_cost.workflow.studies import source_of
 
 #: Metadata of a notebook, besides which language it is in.
-KEPT = ("async_cost", "jupytext", "kernelspec")
+METADATA = ("async_cost", "jupytext", "kernelspec")
 #: Tells `jupyter nbconvert --to script` and others what to write. A Rust notebook has none: its bytes are part of what
 #: is measured.
 PYTHON = {"file_extension": ".py", "name": "python"}
@@ -32,7 +32,7 @@ def tidied(path: Path) -> str:
         cell.metadata = {"tags": tags} if (tags := cell.metadata.get("tags")) else {}
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    metadata = {name: value for name, value in notebook.metadata.items() if name in KEPT}
+    metadata = {name: value for name, value in notebook.metadata.items() if name in METADATA}
     if metadata.get("kernelspec", {}).get("language") == "python":
         metadata["language_info"] = PYTHON
     notebook.metadata = metadata

@@ -59,7 +59,7 @@ class Plan:
         self.times = 1 if studies is None or len(studies) > 1 else MEASURED[studies[0]].times(profile)
         chosen = "" if self.studies == tuple(MEASURED) else f' STUDIES="{" ".join(self.studies)}"'
         chosen += (f' ONLY="{only}"' if only else "") + " NATIVE=1" * native
-        #: The command that makes such a run, for whoever reads the run.
+        #: The command that makes such a run, for its readers.
         self.command = f"make {goal} PROFILE={profile}{chosen}"
         if series:
             self.command = f"make {goal} RUN=data/runs/{series['run_id']}"

@@ -51,7 +51,9 @@ def analyses_of(info: RunInfo) -> list[str]:
     """The analyses that have something to say about a run: those that need no study, or one that it holds. Other
     machines are compared with what is evidence alone.
     """
-    names = [name for name, needed in analysed().items() if not needed or any(one in info.studies for one in needed)]
+    names = [
+        name for name, needed in analysed().items() if not needed or any(study in info.studies for study in needed)
+    ]
     return [name for name in names if name != OTHERS or info.profile not in NOT_EVIDENCE]
 
 

@@ -62,7 +62,7 @@ def main() -> None:
     run, root = reference_run(), repository_root()
     try:
         with tempfile.TemporaryDirectory() as temporary:
-            # What is committed is made of what is committed, wherever somebody has measured the measuring, too.
+            # What is committed is made of what is committed, not of experiments measured since.
             environ = {"ASYNC_COST_RUN": str(run.path.resolve()), "ASYNC_COST_COMMITTED": "1"}
             environ["ASYNC_COST_EXPERIMENTS"] = experiments.committed()
             executed = execute(analyses_of(run.info), Path(temporary), environ, Path)

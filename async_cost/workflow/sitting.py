@@ -20,7 +20,7 @@ from async_cost.workflow.episodes import write_json
 from async_cost.workflow.steps import Progress, Seen, StepFailed
 
 #: Seconds that a run waits at most, and between two looks.
-LONGEST_S, LOOK_S = 600.0, 5.0
+LONGEST_S, POLL_S = 600.0, 5.0
 
 
 def wait(progress: Progress, then_s: float) -> float:
@@ -34,7 +34,7 @@ def wait(progress: Progress, then_s: float) -> float:
         progress.report(
             Seen(f"waiting for a quiet machine: load {load:.2f}, not below {limit:.2f}", left_s=left + then_s)
         )
-        if progress.stop.wait(LOOK_S):
+        if progress.stop.wait(POLL_S):
             raise StepFailed("another step failed")
         waited = time.monotonic() - began
     if load >= limit:
@@ -57,9 +57,7 @@ def record(file: Path, load: Sequence[float], waited_s: float | None) -> None:
 
 
 def boot() -> str | None:
-    """What tells this start of the machine from another, as a hash (SHA-256) of the number that Linux draws for each;
-    None elsewhere.
-    """
+    """SHA-256 of Linux's boot id, to see reboots between sittings; None elsewhere."""
     drawn = Path("/proc/sys/kernel/random/boot_id")
     return hashlib.sha256(drawn.read_bytes()).hexdigest() if drawn.exists() else None
 

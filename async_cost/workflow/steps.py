@@ -81,12 +81,12 @@ class Progress:
         """Show a few words about what is going on, and the fraction done (0 to 1) if it is known."""
         self.report(Seen(text, fraction))
 
-    def part(self, name: str, number: int, of: int) -> Progress:
+    def part(self, name: str, number: int, parts: int) -> Progress:
         """The progress of part `number`, from 0, of so many: it has the part's name, and the fraction of all parts."""
-        if of == 1:
+        if parts == 1:
             return self
         return replace(
-            self, report=lambda seen: self.report(Seen(f"{name}: {seen.text}", (number + (seen.fraction or 0)) / of))
+            self, report=lambda seen: self.report(Seen(f"{name}: {seen.text}", (number + (seen.fraction or 0)) / parts))
         )
 
     def command(
@@ -151,12 +151,12 @@ def cargo_progress(line: str) -> Seen | None:
     return None
 
 
-def print_progress(unit: str, number: int, of: int, **more: float) -> None:
-    """Report the progress of this program, `unit` `number` of `of`: to the workflow as JSON, to a person in words."""
+def print_progress(unit: str, number: int, total: int, **more: float) -> None:
+    """Report this program's progress, `unit` `number` of `total`: to the workflow as JSON, to a person in words."""
     if os.environ.get("ASYNC_COST_PROGRESS") == "json":
-        print(json.dumps({"unit": unit, "round": number, "rounds": of, **more}), flush=True)
+        print(json.dumps({"unit": unit, "round": number, "rounds": total, **more}), flush=True)
     else:
-        print(f"{unit} {number} of {of}", flush=True)
+        print(f"{unit} {number} of {total}", flush=True)
 
 
 def parse_progress(line: str) -> Seen | None:

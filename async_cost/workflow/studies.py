@@ -59,7 +59,7 @@ def analysed() -> dict[str, tuple[str, ...]]:
     """
     notebooks = (ROOT / "notebooks").glob("*/analysis.ipynb")
     about = {path.parent.name: read_json(path, {}).get("metadata", {}).get("async_cost") for path in notebooks}
-    ordered = sorted((one["order"], folder, tuple(one["studies"])) for folder, one in about.items() if one)
+    ordered = sorted((entry["order"], folder, tuple(entry["studies"])) for folder, entry in about.items() if entry)
     return {folder: studies for _, folder, studies in ordered}
 
 
@@ -71,9 +71,3 @@ def analysis(folder: str) -> Path:
 def source_of(notebook: Path) -> Path:
     """The crate root that corresponds to a Rust notebook: the same folder and name under rust-kernels."""
     return ROOT / "rust-kernels" / notebook.parent.name / f"{notebook.stem}.rs"
-
-
-def crate_of(notebook: Path) -> Path:
-    """The folder of the crate that a Rust notebook is: for `measure` that of all its notebooks, else one in it."""
-    folder = ROOT / "rust-kernels" / notebook.parent.name
-    return folder if notebook.stem == "measure" else folder / notebook.stem

@@ -40,7 +40,7 @@ EVCXR_PROFILE = {
 #: What every kernel reads the standard library with, at its start and for its first cell: 4.3 s of a processor if these
 #: are optimised fully, 8 s at opt-level 1; with none optimised, 26 s for the start alone. Optimising all other crates
 #: as well would take minutes.
-READS_THE_LIBRARY = (
+OPTIMISED_CRATES = (
     *("ra-ap-rustc_lexer", "ra_ap_base_db", "ra_ap_hir_def", "ra_ap_hir_expand", "ra_ap_intern", "ra_ap_mbe"),
     *("ra_ap_parser", "ra_ap_span", "ra_ap_syntax", "ra_ap_syntax-bridge", "ra_ap_tt", "ra_ap_vfs"),
     *("boxcar", "drop_bomb", "hashbrown", "indexmap", "libmimalloc-sys", "memchr", "rowan", "rustc-hash", "salsa"),
@@ -116,8 +116,8 @@ def _install_locked(lock: str, progress: Progress) -> None:
 
 
 def _pip(progress: Progress, *what: str) -> None:
-    quiet = ("--disable-pip-version-check", "--no-deps", "--no-compile")
-    progress.command([PYTHON, "-m", "pip", "install", *quiet, *what])
+    options = ("--disable-pip-version-check", "--no-deps", "--no-compile")
+    progress.command([PYTHON, "-m", "pip", "install", *options, *what])
 
 
 # The Rust kernel.
@@ -137,7 +137,7 @@ def _install_evcxr(progress: Progress) -> None:
     if not _evcxr_built():
         cargo: list[str | Path] = ["cargo", "install", "--locked", "--force", "--root", TOOLS, "--target-dir", build]
         cargo += ["evcxr_jupyter", "--version", EVCXR_VERSION]
-        for crate in READS_THE_LIBRARY:
+        for crate in OPTIMISED_CRATES:
             cargo += ["--config", f"profile.release.package.{crate}.opt-level=3"]
         progress.command(cargo, env={**CARGO_ENV, **EVCXR_PROFILE}, progress=cargo_progress)
         (TOOLS / "evcxr.stamp").write_text(EVCXR_VERSION, encoding="utf-8")
@@ -179,8 +179,8 @@ def rustc_version() -> str:
 def cpu() -> str:
     """The processor, as Linux calls it; elsewhere its architecture."""
     facts = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
-    found = re.search(r"^(?:model name|Hardware)\s*: (.*)", facts, re.MULTILINE)
-    return found[1] if found else os.uname().machine
+    match = re.search(r"^(?:model name|Hardware)\s*: (.*)", facts, re.MULTILINE)
+    return match[1] if match else os.uname().machine
 
 
 def revision(checkout: Path = ROOT) -> str:

@@ -1,4 +1,4 @@
-// Shows where a number comes from to whoever points at it or moves the focus to it. Without this script its link does the same.
+// Shows where a number comes from when it is pointed at or has the focus. Without this script its link does the same.
 "use strict";
 {
   let shown = null, pinned = false;
