@@ -29,7 +29,6 @@ from async_cost.report import finding as shown
 from async_cost.report import markup
 from async_cost.report.notebook import OF_CODE, answers_of, findings_in, page_of
 from async_cost.report.publish import publish
-from async_cost.runs import experiments
 from async_cost.runs.find import reference_run
 from async_cost.statistics.effects import Effect
 from async_cost.statistics.statement import Outcome, counts_for_nothing, region
@@ -50,7 +49,7 @@ LINES, WORDS = 500, 3000
 
 @pytest.fixture(scope="module", autouse=True)
 def committed(tmp_path_factory) -> Iterator[None]:
-    """Pages read the committed runs and experiments alone, not those measured beside them."""
+    """Pages read the committed runs alone, not those measured beside them."""
     ours, theirs = tmp_path_factory.mktemp("committed") / "runs", runs_root()
     for folder in committed_runs():
         shutil.copytree(folder, ours / folder.relative_to(theirs))
@@ -59,7 +58,6 @@ def committed(tmp_path_factory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ASYNC_COST_REPORTS", str(reports_root()))  # what was derived of these runs is there
         patch.setenv("ASYNC_COST_RUNS", str(ours))
-        patch.setenv("ASYNC_COST_EXPERIMENTS", experiments.committed())
         yield
 
 
