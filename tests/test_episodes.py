@@ -16,8 +16,7 @@ from async_cost.runs.comparisons import KEY
 from async_cost.runs.find import load_run
 from async_cost.runs.record import KINDS
 from async_cost.statistics.measured import Measured
-from async_cost.statistics.ratios import paired
-from async_cost.statistics.trials import trial_times, trial_values
+from async_cost.statistics.trials import paired, trial_times, trial_values
 from async_cost.workflow import plan
 
 STUDY = "zero-cost"

@@ -16,8 +16,7 @@ from async_cost.statistics import judge
 from async_cost.statistics.interval import RANKS, estimates, ranks
 from async_cost.statistics.judge import Verdict, verdict_column
 from async_cost.statistics.measured import Measured, both_ways
-from async_cost.statistics.ratios import paired
-from async_cost.statistics.trials import lowest, trial_times
+from async_cost.statistics.trials import lowest, paired, trial_times
 from async_cost.words import PERCENT
 
 STUDY = "zero-cost"

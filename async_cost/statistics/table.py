@@ -26,8 +26,7 @@ from async_cost.runs.run import Run
 from async_cost.statistics.differences import PLACE, differences, speeds
 from async_cost.statistics.interval import LEAST_EPISODES, estimates
 from async_cost.statistics.judge import VERDICTS, judged
-from async_cost.statistics.ratios import paired
-from async_cost.statistics.trials import ALONE, lowest, trial_times
+from async_cost.statistics.trials import ALONE, lowest, paired, trial_times
 
 #: The columns of the table, in their order.
 COLUMNS: dict[str, Any] = (
