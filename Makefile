@@ -30,7 +30,7 @@ help:
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
 	@echo "make findings  write data/findings.csv, how findings are defined, and data/judged.csv, what committed series say"
 	@echo "make sample      write docs/sample, the report of the reference run as pages for where the repository is hosted"
-	@echo "make experiments  measure the measuring, for the page on trust: some twenty minutes, into data/experiments/"
+	@echo "make experiments  measure the measuring, for the page on trust: some 25 minutes, into data/experiments/"
 	@echo "make lab      open JupyterLab with both kernels"
 	@echo "make setup    install packages, JupyterLab and the Rust kernel into the clone; make packages: without the kernel"
 	@echo "make test-fast  formatting, pairing, lints, tests of the crates: after a change of a notebook"

@@ -3,8 +3,6 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import ladder_source
@@ -13,7 +11,6 @@ import pytest
 from made_up_runs import OFF, ON, bench_of, change_record, make_run
 from refusal import refused
 
-from async_cost import derived as tables
 from async_cost.paths import repository_root
 from async_cost.runs.comparisons import KEY, PAIR, of_today
 from async_cost.runs.find import load_run, open_run
@@ -143,31 +140,6 @@ def test_a_derived_table_is_made_again_when_anything_behind_it_changed(run, deri
     frame, made = derived()
     assert made == 2 and frame.equals(make(load_run(run)).frame)
     assert derived()[1] == 2
-
-
-#: Prints what each module that stores a table imports, directly or not, from packages that are not part of its key.
-LACKING = """
-import importlib, sys
-from async_cost import derived
-code_of, always, rooms = derived.code_of, set(), set()
-derived.code_of = lambda *names: rooms.update(names) or code_of(*names)
-for maker in ("statistics.table", "machines.claims", "report.machines"):
-    importlib.import_module(f"async_cost.{maker}")
-    always = always or set(rooms)
-    loaded = {name.split(".")[1] for name in sys.modules if name.startswith("async_cost.") and name.count(".") == 2}
-    print(maker, *sorted(loaded - rooms - always))
-    rooms.clear()
-"""
-
-
-def test_a_derived_table_depends_on_all_code_that_its_maker_imports(tmp_path, monkeypatch):
-    done = subprocess.run([sys.executable, "-c", LACKING], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["statistics.table", "machines.claims", "report.machines"]
-    monkeypatch.setattr(tables, "PACKAGE", shutil.copytree(tables.PACKAGE, tmp_path / "package"))
-    for name in ("words.py", "findings/operands.py"):
-        before = tables.code_of("findings")
-        more(tables.PACKAGE / name, "import", "\nimport")
-        assert tables.code_of("findings") != before, name
 
 
 def test_a_table_that_cannot_be_written_is_still_there(run, derived, tmp_path):

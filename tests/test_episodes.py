@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from made_up_runs import BASELINE, OFF, Study, change_record, make_run
+from made_up_runs import BASELINE, OFF, Study, make_run
 from refusal import refused
 
 from async_cost.report.publish import publish
@@ -15,10 +15,8 @@ from async_cost.runs import finish
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.find import load_run
 from async_cost.runs.record import KINDS
-from async_cost.statistics.disturbance import conditions
 from async_cost.statistics.measured import Measured
-from async_cost.statistics.ratios import paired
-from async_cost.statistics.trials import trial_times, trial_values
+from async_cost.statistics.trials import paired, trial_times, trial_values
 from async_cost.workflow import plan
 
 STUDY = "zero-cost"
@@ -64,21 +62,6 @@ def test_episodes_that_cannot_be_are_refused(tmp_path, firsts):
 def test_kinds_that_cannot_be_are_refused(tmp_path, kinds):
     error = refused(made(tmp_path, changes={f"studies.{STUDY}.kinds": kinds}))
     assert error.column.startswith((f"studies.{STUDY}.groups", f"studies.{STUDY}.kinds"))
-
-
-def test_a_study_lasted_as_long_as_its_episodes_whatever_ran_between_them(tmp_path):
-    other = Study({NONBOX: 2e5, MANUAL: 1e5}, baseline=BASELINE)
-    run = made(tmp_path, others={"zero-cost-sockets": other}, episodes=2)
-    spans = {STUDY: ("00", "01", "05", "08"), "zero-cost-sockets": ("01", "05", "08", "10")}
-    for study, seconds in spans.items():
-        for place, second in enumerate(seconds):
-            which = f"studies.{study}.episodes.{place // 2}.{('started', 'ended')[place % 2]}"
-            change_record(run, {which: f"2026-01-01T00:00:{second}Z"})
-    loaded = load_run(run)
-    assert loaded.seconds(STUDY) == 1 + 3 and loaded.seconds("zero-cost-sockets") == 4 + 2
-    assert conditions(loaded)["seconds"].sum() == 10
-    change_record(run, {f"studies.{STUDY}.episodes.0.ended": None})
-    assert load_run(run).seconds(STUDY) is None, "it was interrupted"
 
 
 def finished(tmp_path) -> Path:

@@ -7,7 +7,6 @@ from hostile_runs import hostile_copies
 from made_up_runs import LADDER, OFF, REVERSED, change_record, copy_of, make_run
 
 from async_cost.findings.operands import pair
-from async_cost.machines import claims
 from async_cost.machines.many import candidate_folders, read_many
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import find_runs, load_run
@@ -144,19 +143,3 @@ def test_headlines_are_of_pairs_that_are_compared():
     """A name that no study measures would be a line that never appears."""
     for headline in HEADLINES:
         assert pair(*headline)
-
-
-# -- derived tables ------------------------------------------------------------------------------------------------
-
-
-def test_claims_are_judged_once_for_a_run(tmp_path, monkeypatch):
-    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setenv("ASYNC_COST_REPORTS", str(tmp_path / "reports"))
-    for seed, name in enumerate(("alpha", "beta")):
-        make_run(tmp_path / "runs", machine=name, seed=seed, rounds=60)
-    counts = claims.by_number_of_machines(read_many(find_runs(tmp_path / "runs")))
-    assert (counts["machines"] <= 2).all() and counts["holds"].sum() > 0
-    monkeypatch.setattr(claims, "outcomes", None)
-    assert claims.by_number_of_machines(read_many(find_runs(tmp_path / "runs"))).equals(counts), (
-        "from the derived table"
-    )

@@ -13,8 +13,9 @@ from cargo_tests import packages
 from ours import committed_runs, tracked
 
 from async_cost.paths import runs_root
-from async_cost.runs.find import load_run, reference_run
+from async_cost.runs.find import reference_run
 from async_cost.runs.profiles import NOT_EVIDENCE
+from async_cost.runs.record import read_run_info
 from async_cost.statistics.measured import Measured
 from async_cost.workflow.contribute import LIMIT_BYTES
 from async_cost.workflow.toolchain import ROOT
@@ -56,7 +57,7 @@ def test_the_readme_is_one_screen():
 
 
 def test_no_committed_run_is_one_that_is_never_evidence():
-    assert [str(run) for run in committed_runs() if load_run(run).info.profile in NOT_EVIDENCE] == []
+    assert [str(run) for run in committed_runs() if read_run_info(run / "run.json").profile in NOT_EVIDENCE] == []
 
 
 def test_no_crate_hides_tests_from_cargo():

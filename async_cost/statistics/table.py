@@ -1,30 +1,32 @@
 """The one table of comparisons: a row for each, from the raw samples of a run to a verdict.
 
-It covers the whole run, since the controls of all its studies correct and are tested together. It is derived (see
-`derived`), so it is never committed. Pages, claims, the runs of other machines and the headline are joins on it.
+It covers the whole run, since the controls of all its studies correct and are tested together. It is stored in a
+Parquet file next to the report of the run, and never committed. Pages, claims, the runs of other machines and the
+headline are joins on it.
 """
 
 import hashlib
+import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from async_cost import derived
+from async_cost.files import write_whole
 from async_cost.paths import report_folder, runs_root
 from async_cost.runs import series
-from async_cost.runs.comparisons import BASE_KEY, DATA, KEY, PAIR, SCHEMA
+from async_cost.runs.comparisons import BASE_KEY, DATA, KEY, SCHEMA
 from async_cost.runs.find import not_as_announced, open_run, reference, reference_run
 from async_cost.runs.run import Run
-from async_cost.statistics.differences import PLACE, apart, differences, speeds
+from async_cost.statistics.differences import PLACE, differences, speeds
 from async_cost.statistics.interval import LEAST_EPISODES, estimates
 from async_cost.statistics.judge import VERDICTS, judged
-from async_cost.statistics.ratios import paired
-from async_cost.statistics.trials import ALONE, lowest, trial_times
+from async_cost.statistics.trials import ALONE, lowest, paired, trial_times
 
 #: The columns of the table, in their order.
 COLUMNS: dict[str, Any] = (
@@ -47,8 +49,12 @@ POOL = ("study", "kind", "control")
 HOURS = ("omega2", "d0")
 #: A difference is a sum of both sides (`differences`).
 PLACES, FACTORS = {"ns": "place0", "base": "place1"}, (1.0, -1.0)
-#: A table also depends on the code that makes it.
-CODE = derived.code_of("runs", "statistics")
+#: Under which name the metadata of a stored table hold its key and what else belongs to it, and what reading may raise.
+OURS = "async-cost"
+UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError, KeyError, TypeError)
+#: The code that was imported: a page may outlive an edit.
+_FILES = sorted(Path(__file__).parents[1].rglob("*.py"))
+CODE = hashlib.sha256(b"\0".join([pl.__version__.encode(), *map(Path.read_bytes, _FILES)])).digest()
 
 
 @dataclass(frozen=True)
@@ -79,41 +85,45 @@ class Comparisons:
 
 def comparisons(run: Run) -> Comparisons:
     """Return the table of `run`: read if the same code made it from the same files before, else made."""
-    return _of_files(run.path, key_of(run.path))
+    return _of_files(run.path, _key_of(run.path))
 
 
 @lru_cache(maxsize=8)
 def _of_files(folder: Path, key: str) -> Comparisons:
-    """The table of the run in `folder`, whose files have this `key`: each page wants it study by study."""
-
-    def fresh() -> tuple[pl.DataFrame, dict]:
-        made = make(open_run(folder))  # the files as they are now, whatever was read of them before
-        return made.frame, {"rows": made.rows, "elapsed_ns": made.elapsed_ns}
-
-    frame, about = derived.stored(lambda: place_of(folder, "comparisons"), COLUMNS, fresh)
-    return Comparisons(frame, about["rows"], about["elapsed_ns"])
-
-
-def key_of(folder: Path, depends_on: bytes = b"") -> str:
-    """Hash all that a table of the series of the run in `folder` depends on: by names, sizes and times its files, what
-    studies declare today, the reference and the announced sittings, and by content our code and `depends_on`. Raises
-    OSError if a folder cannot be read.
+    """The table of the run in `folder`, whose files have this `key`. The stored one is only a copy: one that is
+    missing, cannot be read or has another key is made again, and what cannot be written is made each time.
     """
-    digest = hashlib.sha256(CODE + depends_on)
+    report = report_folder(folder)
+    file = report / "comparisons.parquet" if report else None
+    if file:
+        with suppress(*UNREADABLE):
+            about = json.loads(pl.read_parquet_metadata(file)[OURS])
+            if about["key"] == key:
+                frame = pl.read_parquet(file, glob=False)
+                if frame.schema == COLUMNS:
+                    return Comparisons(frame, about["rows"], about["elapsed_ns"])
+    made = make(open_run(folder))  # the files as they are now, whatever was read of them before
+    if file:
+        content, about = BytesIO(), {"key": key, "rows": made.rows, "elapsed_ns": made.elapsed_ns}
+        made.frame.write_parquet(content, metadata={OURS: json.dumps(about)})
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(file, content.getvalue())
+    return made
+
+
+def _key_of(folder: Path) -> str:
+    """Hash all that the table of the series of the run in `folder` depends on: by names, sizes and times its files,
+    what studies declare today, the reference and the announced sittings, and by content our code. Raises OSError if a
+    folder cannot be read.
+    """
+    digest = hashlib.sha256(CODE)
     outside = (DATA / "comparisons.csv", runs_root() / "REFERENCE", runs_root() / "ANNOUNCED")
     inside = (path for sitting in series.folders(folder) for path in sorted(sitting.iterdir()))
     for path in (*filter(Path.is_file, outside), *inside):
         status = path.lstat()
         digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     return digest.hexdigest()
-
-
-def place_of(folder: Path, name: str, depends_on: bytes = b"") -> derived.CacheEntry | None:
-    """Return where the derived table `name` of the run in `folder` is; None if it has no report or cannot be read."""
-    with suppress(OSError):
-        if report := report_folder(folder):
-            return report / f"{name}.parquet", key_of(folder, depends_on)
-    return None
 
 
 def make(run: Run) -> Comparisons:
@@ -125,7 +135,7 @@ def make(run: Run) -> Comparisons:
         time = alone.time(study)
         alone.metrics(study)  # a run is used entirely or not at all
         rows[study], elapsed_ns[study] = time.height, time.select(pl.col("elapsed_ns").sum()).item()
-        parts.append(_paired(alone, study, sum(declared.height for declared, *_ in parts)))
+        parts.append(rounds_of(alone, study, sum(declared.height for declared, *_ in parts)))
     declared, rounds, low, speed = (pl.concat(some) for some in zip(*parts, strict=True))
     estimated = _estimated(declared, rounds, low, speed, _known_hours(run))
     smallest = (pl.col("high") / pl.col("low")).sqrt() * (1 + pl.col("limit")) - 1
@@ -133,10 +143,10 @@ def make(run: Run) -> Comparisons:
     return Comparisons(frame.select(*COLUMNS), rows, elapsed_ns)
 
 
-def _paired(run: Run, study: str, first: int) -> tuple[pl.DataFrame, ...]:
-    """The comparisons of a study, with the kind of their group, their number in the run, from `first` on, and whether
-    the order of linking was drawn for each process; their rounds, with the speed of each; the ratios of the lowest
-    deciles of work on one thread; and the speeds by themselves.
+def rounds_of(run: Run, study: str, first: int) -> tuple[pl.DataFrame, ...]:
+    """Return the comparisons of a study, with the kind of their group, their number in the run, from `first` on, and
+    whether the order of linking was drawn for each process; their rounds, with the speed of each; the ratios of the
+    lowest deciles of work on one thread; and the speeds by themselves.
     """
     details, units = run.study(study), run.units(study)
     kind = pl.col("group").replace_strict(details.kinds, return_dtype=pl.String)
@@ -149,23 +159,6 @@ def _paired(run: Run, study: str, first: int) -> tuple[pl.DataFrame, ...]:
     speed = speeds(trials)
     rounds = paired(trials, declared, units, BY).filter(several).join(speed, on=PLACE, maintain_order="left")
     return declared, rounds, low.filter(several), speed.filter(pl.len() > 1).with_columns(study=pl.lit(study))
-
-
-def of_processes(run: Run) -> pl.DataFrame:
-    """Return what each process says of each comparison: study, PAIR, kind, control, limit, sitting, episode; log_ratio,
-    apart and speed (`differences`), medians over its rounds; lever (the difference, in its spreads).
-    """
-    parts = []
-    for study in run.info.studies:
-        declared, rounds, *_ = _paired(run.uncached(), study, 0)
-        rounds = apart(rounds.rename(PLACES), FACTORS, BY)
-        medians = pl.col("log_ratio", "apart", "speed").median()
-        lever = (pl.col("value") / pl.col("spread")).first()
-        values = rounds.group_by(*BY, "sitting", "episode").agg(medians, lever=lever)
-        parts.append(
-            declared.select(*BY, *POOL, *PAIR, "limit").join(values, on=BY, maintain_order="left_right").drop(BY)
-        )
-    return pl.concat(parts)
 
 
 def _estimated(
