@@ -3,8 +3,8 @@
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use common::yield_now;
@@ -54,9 +54,13 @@ fn of_a_burst_nothing_is_kept_while_the_runtime_lives() {
             }
         });
         // All threads for calls are busy until the burst is there.
-        let barrier: &Barrier = Box::leak(Box::new(Barrier::new(512)));
+        let barrier = Arc::new(Barrier::new(512));
         runtime.block_on(async {
-            let waits: Vec<_> = (0..511).map(|_| spawn_blocking(|| _ = barrier.wait())).collect();
+            let wait = |_| {
+                let barrier = Arc::clone(&barrier);
+                spawn_blocking(move || _ = barrier.wait())
+            };
+            let waits: Vec<_> = (0..511).map(wait).collect();
             let calls: Vec<_> = (0..number).map(|_| spawn_blocking(|| ())).collect();
             barrier.wait();
             for call in waits.into_iter().chain(calls) {
