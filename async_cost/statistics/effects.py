@@ -21,9 +21,6 @@ from async_cost.statistics.judge import EQUIVALENCE
 from async_cost.statistics.measured import Key, Measured
 from async_cost.statistics.trials import ALONE
 
-#: How many places the operands of an operation take. Operands of the same place are added up.
-PLACES = {"value": 1} | dict.fromkeys(("ratio", "difference"), 2)
-PLACES |= dict.fromkeys(("ratio of ratios", "difference of differences"), 4)
 #: Nanoseconds in a unit of time.
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 #: In place of a counter that a difference is divided by: the unit of work of the comparison.
@@ -52,8 +49,9 @@ Case = tuple[tuple[Operand, ...], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """How a number is made of the operands of a case: `operation` (PLACES) over their `quantity` (count, time, rate or
-    metric), in `unit`; differences are divided by the counter `per`.
+    """How a number is made of the operands of a case: `operation` over their `quantity` (count, time, rate or metric),
+    in `unit`; differences are divided by the counter `per`. Operands of one place are added up: `value` has one place,
+    `ratio` and `difference` have two, `ratio of ratios` and `difference of differences` four.
 
     `break-even` is the own work, on both sides, at which the first side takes `share` more time than the second,
     interpolated between the loads of a case: two places for each load, the first load without own work.
