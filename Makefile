@@ -35,8 +35,8 @@ help:
 	@echo "make setup    install packages, JupyterLab and the Rust kernel into the clone; make packages: without the kernel"
 	@echo "make test-fast  formatting, pairing, lints, tests of the crates: after a change of a notebook"
 	@echo "             STUDIES=\"zero-cost\" tests these crates alone"
-	@echo "make test     test everything that needs no Rust kernel: crates, Python, one whole run of native programs"
-	@echo "make test-all  that, and cells, JupyterLab, AddressSanitizer, valgrind, loom, random programs and a fleet on Slurm"
+	@echo "make test     test crates and Python"
+	@echo "make test-all  that, whole runs of programs and in cells, JupyterLab, AddressSanitizer, valgrind, loom, random programs and a fleet on Slurm"
 	@echo "make test-miri  sets of a few tests under Miri, on a nightly compiler that it installs, and a count to its end on 32 bits"
 	@echo "make site     render all runs under data/runs, a series once, as the public pages are; the reference is the front"
 	@echo "make deny     licences, sources and advisories of the crates; needs cargo-deny"
@@ -86,7 +86,7 @@ site:
 	@first=data/runs/$$(head -n 1 data/runs/REFERENCE)/run.json; \
 	for run in $$first $$(grep -L '"series": "' data/runs/*/*/run.json | grep -vx $$first); do $(WORKFLOW) report --run "$${run%/run.json}" || exit; done
 
-# Cargo builds and tests the crates while pytest builds and runs the programs of a whole run, in another folder of target/.
+# Cargo builds and tests the crates while pytest runs, which for `test-all` builds in other folders of target/.
 BOTH = rm -f target/tested.txt; \
 	$(MAKE) --no-print-directory test-rust & rust=$$!; trap "kill $$rust; exit 130" INT TERM; \
 	$(MAKE) --no-print-directory $$tests; python=$$?; \
@@ -107,7 +107,7 @@ test-rust:
 PYTEST = $(TOOL) python -m pytest -rs --durations=20 -n 2
 
 test-python: packages lint-python
-	$(PYTEST) -m "not (kernel or address_sanitizer or valgrind or loom or soak or slurm)"
+	$(PYTEST) -m "not (native or kernel or address_sanitizer or valgrind or loom or soak or slurm)"
 
 test-python-all: setup lint-python
 	$(PYTEST)

@@ -20,6 +20,7 @@ from async_cost.workflow.toolchain import ROOT
 LONG = ("test_notebooks.py", "test_memory.py", "test_loom.py", "test_execute.py", "test_fleet_run.py", "test_lab.py")
 #: What `make test` leaves out and `make test-all` tests as well: markers of pytest (pyproject.toml), and what each is.
 MORE = {
+    "native": "a whole run of programs",
     "kernel": "cells and JupyterLab",
     "address_sanitizer": "AddressSanitizer",
     "valgrind": "valgrind",
@@ -51,16 +52,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     done = [what for marker, what in MORE.items() if any(marker in report.keywords for report in ended)]
     lacking = sorted({report.longrepr[2].removeprefix("Skipped: ") for report in skipped})
     left = [what for marker, what in MORE.items() if what not in done]
-    tested = [
-        "Python",
-        *(["a whole run of programs"] if any("native" in report.keywords for report in ended) else []),
-        *done,
-    ]
     # What grows with each finding and each study: seen at the end of a test, and refused only at twice its size.
     sizes = dict(sorted(size for report in ended for size in report.user_properties))  # the largest of each name
     if sizes:
         terminalreporter.write_line(f"Sizes: {', '.join(f'{size:,} {what}' for what, size in sizes.items())}.")
-    text = f"Tested: {', '.join(tested)}."
+    text = f"Tested: {', '.join(['Python', *done])}."
     text += f" Not tested: {', '.join(left)} (make test-all)." if left else ""
     text += f" Skipped: {'; '.join(lacking)}." if lacking else ""
     text += " Not run: Miri (make test-miri, weekly); ThreadSanitizer, by no command: CONTRIBUTING.md says how."
