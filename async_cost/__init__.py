@@ -7,7 +7,7 @@ Packages in the order in which data flows; none uses a later one: `runs` (a run,
 `statistics` (from samples to the table of comparisons, and what may be concluded), `literature` (what others reported
 and claimed), `findings` (what our authors say, judged like those claims), `machines` (many runs), `report` (charts,
 words about a run, pages). `workflow` is what `make` starts. Modules that all of them use are next to them: `words`
-(numbers as prose), `errors`, `paths`, `files`, `derived` (tables that are stored next to a report).
+(numbers as prose), `errors`, `paths`, `files`.
 """
 
 import sys

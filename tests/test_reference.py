@@ -24,7 +24,7 @@ from async_cost.findings.committed import definitions, judged
 from async_cost.findings.finding import Judge
 from async_cost.findings.lint import SLOT, slots_of
 from async_cost.findings.record import Finding, Slot, recorded
-from async_cost.paths import reports_root, repository_root, runs_root
+from async_cost.paths import repository_root, runs_root
 from async_cost.report import finding as shown
 from async_cost.report import markup
 from async_cost.report.notebook import OF_CODE, answers_of, findings_in, page_of
@@ -57,7 +57,6 @@ def committed(tmp_path_factory) -> Iterator[None]:
     for name in ("REFERENCE", "ANNOUNCED"):
         shutil.copy2(theirs / name, ours)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ASYNC_COST_REPORTS", str(reports_root()))  # what was derived of these runs is there
         patch.setenv("ASYNC_COST_RUNS", str(ours))
         patch.setenv("ASYNC_COST_EXPERIMENTS", experiments.committed())
         yield

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import polars as pl
 
-from async_cost.derived import code_of
 from async_cost.findings.definitions import committed, series_of
 from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import outcomes
 from async_cost.machines.hardware import representative_runs
-from async_cost.machines.many import ManyRuns, stored_rows
+from async_cost.machines.many import ManyRuns, rows_of
 from async_cost.runs.judged import claims_of_today
 from async_cost.runs.run import Run
 from async_cost.statistics.statement import Outcome
@@ -18,8 +17,6 @@ from async_cost.statistics.statement import Outcome
 VERDICTS = dict.fromkeys(("run", "claim", "study", "verdict"), pl.String)
 #: The verdicts that a page counts.
 COUNTED = (Outcome.HOLDS, Outcome.DOES_NOT_HOLD, Outcome.UNDECIDED)
-#: A verdict also depends on the claims and on the code that judges them.
-CODE = code_of("literature", "findings", "machines")
 
 
 def by_number_of_machines(many: ManyRuns) -> pl.DataFrame:
@@ -52,4 +49,4 @@ def _verdicts(folder: Path) -> pl.DataFrame:
             for result in outcomes(run)
         ]
 
-    return stored_rows(folder, "claims", CODE + repr(hashes).encode(), VERDICTS, judged)
+    return rows_of(folder, VERDICTS, judged)

@@ -7,13 +7,14 @@ places, and who measured it: memory grows with the number of comparisons, not of
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from async_cost import derived, words
+from async_cost import words
 from async_cost.errors import DataError, quoted
 from async_cost.findings.committed import KIND, judged
 from async_cost.paths import repository_root, shown
@@ -24,7 +25,7 @@ from async_cost.runs.reader import REMEASURE
 from async_cost.runs.record import check_clock
 from async_cost.runs.run import Run
 from async_cost.statistics.judge import VERDICTS
-from async_cost.statistics.table import comparisons, place_of
+from async_cost.statistics.table import comparisons
 
 #: What names a comparison: `other` is what `variant` is compared with, and names the bench and the parameter of the
 #: baseline where they are others.
@@ -135,21 +136,11 @@ def _read(folder: Path) -> Summary:
     return Summary(row, studies, ratios)
 
 
-def stored_rows(
-    folder: Path, name: str, key: bytes, schema: Mapping[str, Any], rows: Callable[[Run], Iterable[Sequence]]
-) -> pl.DataFrame:
-    """Return what `rows` says of the run in `folder`, as a derived table that depends on `key` as well.
-
-    It is empty for a run whose samples cannot be read.
-    """
-
-    def make() -> tuple[pl.DataFrame, dict]:
-        return pl.DataFrame(list(rows(open_run(folder))), schema=schema, orient="row"), {}
-
-    try:
-        return derived.stored(lambda: place_of(folder, name, key), schema, make)[0]
-    except DataError:
-        return pl.DataFrame(schema=schema)
+def rows_of(folder: Path, schema: Mapping[str, Any], rows: Callable[[Run], Iterable[Sequence]]) -> pl.DataFrame:
+    """Return what `rows` says of the run in `folder`; no rows for a run whose samples cannot be read."""
+    with suppress(DataError):
+        return pl.DataFrame(list(rows(open_run(folder))), schema=schema, orient="row")
+    return pl.DataFrame(schema=schema)
 
 
 def _without_copies(outcomes: Mapping[Path, Summary | str]) -> tuple[dict[Path, Summary], list[tuple[str, str]]]:

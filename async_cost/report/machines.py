@@ -13,9 +13,7 @@ from typing import Any
 import polars as pl
 
 from async_cost import words
-from async_cost.derived import code_of
 from async_cost.findings.committed import definitions, short
-from async_cost.findings.committed import machines as committed_machines
 from async_cost.findings.definitions import (
     LATENCY,
     NOT_JUDGED,
@@ -30,7 +28,7 @@ from async_cost.findings.finding import Judge
 from async_cost.findings.lint import SLOT, slots_of
 from async_cost.findings.record import SHOWN, Finding, Slot, recorded
 from async_cost.machines import hardware
-from async_cost.machines.many import candidate_folders, read_many, stored_rows
+from async_cost.machines.many import candidate_folders, read_many, rows_of
 from async_cost.paths import reports_root
 from async_cost.report import charts, figures
 from async_cost.report.finding import FITTED, forms_of, mark_of, parts
@@ -39,8 +37,6 @@ from async_cost.runs.record import read_run_info
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import NANOSECONDS
 
-#: A judgement also depends on the code that judges findings, and on the kinds of machine whose clock is judged.
-CODE = code_of("literature", "findings", "machines", "report")
 JUDGED: dict[str, Any] = dict.fromkeys(("finding", "slot", "outcome", "tested"), pl.String)
 JUDGED |= dict.fromkeys(("value", "low", "high", "least", "greatest"), pl.Float64)
 #: Marks, those first that a sentence with several numbers has only if none of the later ones is there.
@@ -135,7 +131,7 @@ def _judged(folder: Path, findings: Sequence[Finding], hashes: Mapping[Place, st
         columns = ("outcome", "tested", "value", "low", "high", "least", "greatest")
         return pl.DataFrame([(*at, *map(row.get, columns)) for at, row in known.items()], schema=JUDGED, orient="row")
 
-    def rows_of(run: Run) -> Iterator[tuple]:
+    def judged(run: Run) -> Iterator[tuple]:
         tested = seen_by(run, "findings")
         for filled in (filled for result in map(Judge(run), findings) for filled in result.slots):
             id, slot, weighed = filled.slot.id, filled.slot.name, filled.weighed
@@ -145,8 +141,7 @@ def _judged(folder: Path, findings: Sequence[Finding], hashes: Mapping[Place, st
             ends = (filled.ends.get(end) for end in ("least", "greatest"))
             yield id, slot, outcome, seen, weighed.effect, weighed.low, weighed.high, *ends
 
-    key = repr((findings, [machine.kind for machine in committed_machines()])).encode()
-    return stored_rows(folder, "findings", CODE + key, JUDGED, rows_of)
+    return rows_of(folder, JUDGED, judged)
 
 
 def _shown(

@@ -1,12 +1,10 @@
 """The one table of comparisons: a row for each, from the raw samples of a run to a verdict.
 
-It covers the whole run, since the controls of all its studies correct and are tested together. It is derived (see
-`derived`), so it is never committed. Pages, claims, the runs of other machines and the headline are joins on it.
+It covers the whole run, since the controls of all its studies correct and are tested together. Pages, claims, the runs
+of other machines and the headline are joins on it.
 """
 
-import hashlib
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,8 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from async_cost import derived
-from async_cost.paths import report_folder, runs_root
+from async_cost.paths import runs_root
 from async_cost.runs import series
 from async_cost.runs.comparisons import BASE_KEY, DATA, KEY, PAIR, SCHEMA
 from async_cost.runs.find import not_as_announced, open_run, reference, reference_run
@@ -47,8 +44,6 @@ POOL = ("study", "kind", "control")
 HOURS = ("omega2", "d0")
 #: A difference is a sum of both sides (`differences`).
 PLACES, FACTORS = {"ns": "place0", "base": "place1"}, (1.0, -1.0)
-#: A table also depends on the code that makes it.
-CODE = derived.code_of("runs", "statistics")
 
 
 @dataclass(frozen=True)
@@ -78,42 +73,17 @@ class Comparisons:
 
 
 def comparisons(run: Run) -> Comparisons:
-    """Return the table of `run`: read if the same code made it from the same files before, else made."""
-    return _of_files(run.path, key_of(run.path))
-
-
-@lru_cache(maxsize=8)
-def _of_files(folder: Path, key: str) -> Comparisons:
-    """The table of the run in `folder`, whose files have this `key`: each page wants it study by study."""
-
-    def fresh() -> tuple[pl.DataFrame, dict]:
-        made = make(open_run(folder))  # the files as they are now, whatever was read of them before
-        return made.frame, {"rows": made.rows, "elapsed_ns": made.elapsed_ns}
-
-    frame, about = derived.stored(lambda: place_of(folder, "comparisons"), COLUMNS, fresh)
-    return Comparisons(frame, about["rows"], about["elapsed_ns"])
-
-
-def key_of(folder: Path, depends_on: bytes = b"") -> str:
-    """Hash all that a table of the series of the run in `folder` depends on: by names, sizes and times its files, what
-    studies declare today, the reference and the announced sittings, and by content our code and `depends_on`. Raises
-    OSError if a folder cannot be read.
-    """
-    digest = hashlib.sha256(CODE + depends_on)
+    """Return the table of `run`, made once in a process from the same files."""
     outside = (DATA / "comparisons.csv", runs_root() / "REFERENCE", runs_root() / "ANNOUNCED")
-    inside = (path for sitting in series.folders(folder) for path in sorted(sitting.iterdir()))
-    for path in (*filter(Path.is_file, outside), *inside):
-        status = path.lstat()
-        digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
-    return digest.hexdigest()
+    inside = (path for sitting in series.folders(run.path) for path in sorted(sitting.iterdir()))
+    states = ((path, path.lstat()) for path in (*filter(Path.is_file, outside), *inside))
+    return _of_files(run.path, tuple((path.name, state.st_size, state.st_mtime_ns) for path, state in states))
 
 
-def place_of(folder: Path, name: str, depends_on: bytes = b"") -> derived.CacheEntry | None:
-    """Return where the derived table `name` of the run in `folder` is; None if it has no report or cannot be read."""
-    with suppress(OSError):
-        if report := report_folder(folder):
-            return report / f"{name}.parquet", key_of(folder, depends_on)
-    return None
+@lru_cache(maxsize=64)
+def _of_files(folder: Path, files: tuple) -> Comparisons:
+    """The table of the run in `folder`, whose files are in this state: each page wants it study by study."""
+    return make(open_run(folder))  # the files as they are now, whatever was read of them before
 
 
 def make(run: Run) -> Comparisons:
