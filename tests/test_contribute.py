@@ -2,9 +2,7 @@
 numbers.
 """
 
-import getpass
 import shutil
-import socket
 import sys
 
 import pytest
@@ -14,7 +12,7 @@ from async_cost.errors import DataError
 from async_cost.runs.find import load_run
 from async_cost.statistics.measured import Measured
 from async_cost.workflow import contribute as contribute_module
-from async_cost.workflow.contribute import COMMON_NAMES, contribute, packed_size
+from async_cost.workflow.contribute import contribute, packed_size
 
 QUIET = {"rounds": 60, "noise": 0.005}
 
@@ -69,22 +67,6 @@ def test_packing_leaves_no_trace_and_is_done_once(tmp_path, monkeypatch):
 )
 def test_what_others_could_not_use_is_refused(tmp_path, made, reason):
     assert reason in refused(make_run(tmp_path, machine="alpha", **QUIET | made))
-
-
-@pytest.mark.parametrize("whose", ["user", "host"])
-def test_a_run_that_names_its_owner_is_refused(tmp_path, monkeypatch, whose):
-    monkeypatch.setattr(getpass, "getuser", lambda: "marvin")
-    monkeypatch.setattr(socket, "gethostname", lambda: "heart-of-gold.example")
-    name = {"user": "marvin", "host": "heart-of-gold"}[whose]
-    run = make_run(tmp_path, machine="alpha", changes={"machine.os": f"Linux of {name}"}, **QUIET)
-    assert f"names '{name}'" in refused(run)
-
-
-@pytest.mark.parametrize("name", ["process", "zero-cost", "tokio"])
-def test_a_name_that_is_or_is_in_a_word_of_every_run_is_no_owner(tmp_path, monkeypatch, name):
-    monkeypatch.setattr(getpass, "getuser", lambda: name)
-    monkeypatch.setattr(socket, "gethostname", lambda: sorted(COMMON_NAMES)[0])
-    contribute(make_run(tmp_path, machine="alpha", **QUIET))
 
 
 def test_a_run_that_is_too_large_is_refused(tmp_path, monkeypatch):

@@ -6,14 +6,10 @@ Packing replaces `<study>.time.csv` by `<study>.time.csv.gz` and so on, without 
 file. A run that is packed already stays as it is. Nothing is changed unless all checks pass.
 """
 
-import getpass
 import gzip
-import json
 import re
-import socket
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from async_cost.errors import DataError
@@ -33,9 +29,6 @@ TABLES = (".csv", ".csv.gz")
 FOLDER = re.compile(
     r"(?<![\w.])(?:/(?:home|root|Users|mnt|media|tmp|var|opt)/[^\s\"',;]*|[A-Za-z]:\\+[^\s\"',;]*|~/[^\s\"',;]*)"
 )
-#: Names shorter than this, and those that every machine has, identify no owner.
-SHORTEST_NAME = 3
-COMMON_NAMES = {"root", "user", "admin", "ubuntu", "debian", "runner", "localhost", "linux"}
 
 
 def objections(run: Run) -> Iterator[str]:
@@ -52,29 +45,11 @@ def objections(run: Run) -> Iterator[str]:
             yield f"{file.name} is not part of a run; remove it"
     if (size := packed_size(run.path)) > LIMIT_BYTES:
         yield f"it takes {size:,} bytes packed, more than {LIMIT_BYTES:,}; measure with fewer rounds or studies"
-    yield from _personal(run)
+    for path in sorted({*FOLDER.findall((run.path / "run.json").read_text(encoding="utf-8"))}):
+        yield f"run.json names the folder {path!r}; blank it out"
     # Whether it has the samples of a known run, or the name of another machine: the check of the page on hardware.
     others = [folder for folder in find_runs(runs_root()) if folder.resolve() != mine]
     yield from read_many([*others, mine]).aside.filter(run="/".join(mine.parts[-2:]))["reason"]
-
-
-def _personal(run: Run) -> Iterator[str]:
-    """Whatever names a folder, a user or a host. Tables hold words of the study and numbers, run.json the rest."""
-    text = (run.path / "run.json").read_text(encoding="utf-8")
-    for folder in sorted(set(FOLDER.findall(text))):
-        yield f"run.json names the folder {folder!r}; blank it out"
-    machine = json.dumps(json.loads(text)["machine"])
-    for name in sorted(_names() - COMMON_NAMES):
-        if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", machine):
-            yield f"run.json names {name!r}, which is the name of a user or of a host here; blank it out"
-
-
-def _names() -> set[str]:
-    """The user and the host of this machine, if they are known."""
-    names = {socket.gethostname(), socket.gethostname().split(".")[0], Path.home().name}
-    with suppress(KeyError, OSError):  # a user without an entry, as in containers
-        names.add(getpass.getuser())
-    return {name for name in names if len(name) >= SHORTEST_NAME}
 
 
 def packed_bytes(table: Path) -> bytes:
