@@ -39,13 +39,8 @@ def written(path: Path, **changes: object) -> Path:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"machines": {}}, "machines is {}; write lines such as node-a"),
-        ({"machines": {"Node A": ""}}, "machines is {'Node A': ''}; write lines such as node-a"),
-        ({"machines": {"a": "x; rm -rf /"}}, "machines is {'a': 'x; rm -rf /'}; write lines such as node-a"),
-        ({"studies": "ladder $(laddr)"}, "studies is 'ladder $(laddr)'; write names separated by blanks"),
-        ({"hours": 0}, "hours is 0; write a number of hours"),
-        ({"hours": "all"}, "hours is 'all'; write a number of hours"),
-        ({"nodes": 3}, "nodes is 3; write nothing but profile, studies"),
+        ({"studies": "ladder laddr"}, "no study laddr; there is zero-cost"),
+        ({"nodes": 3}, "lacks or should lack nodes"),
         ({"profile": None}, "Compare it with fleet/config.toml"),
     ],
 )
