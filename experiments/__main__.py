@@ -10,8 +10,9 @@
 - identical: one function compared with itself, for the same time by interleaved rounds, by Criterion and tango-bench.
 - layout: the same object code of zero-cost, its functions put in another order by the linker each time.
 
-The last two make one table of trials and a record of its origin (data/README.md), from which the notebook on trust
-computes. What a machine cannot do (another linker) is left out, and the record says why.
+The last two make one table, data/experiments/trials.csv.gz (`--tiny`: below target/), and a record of its origin
+(data/README.md), from which the notebook on trust computes. What a machine cannot do (another linker) is left out, and
+the record says why.
 """
 
 import argparse
@@ -31,7 +32,8 @@ import msgspec
 import polars as pl
 
 from async_cost.files import write_whole
-from async_cost.runs.experiments import COLUMNS, FOLDER, SCHEMA_VERSION
+from async_cost.runs.comparisons import KEY
+from async_cost.runs.experiments import FOLDER
 from async_cost.runs.find import reference_run
 from async_cost.runs.reader import read_table
 from async_cost.runs.record import read_record
@@ -54,6 +56,9 @@ TRIALS = {"short trials": (300, 1_000, 2), "long trials": (2_000, 6_000, 10)}
 ESTIMATE = re.compile(r"^([^\t\n]+)\t([\d.]+)$", re.MULTILINE)
 #: Facts of run.json that hold for all experiments of one machine.
 SHARED = ("machine", "toolchain", "git", "crates")
+#: The columns of a trial (data/README.md).
+COLUMNS: dict[str, Any] = {"experiment": pl.String, "setting": pl.String, "repeat": pl.Int64}
+COLUMNS |= dict.fromkeys(KEY, pl.String) | {"round": pl.Int64, "ns": pl.Float64, "episode": pl.Int64}
 
 
 class Sizes(NamedTuple):
@@ -77,14 +82,12 @@ class Unable(Exception):
 
 
 def measure(sizes: Sizes, only: tuple[str, ...]) -> Path:
-    """Makes the experiments and returns the folder of their results."""
+    """Makes the experiments and returns the table of their trials."""
     record: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
         "command": "python -m experiments",
         "started": _now(),
         "load_before": list(os.getloadavg()),
         "sizes": sizes._asdict(),
-        "tiny": sizes == TINY,
         "skipped": {},
         "codegen": {},
     }
@@ -101,7 +104,8 @@ def measure(sizes: Sizes, only: tuple[str, ...]) -> Path:
                 leave_out(record, name, error)
     if not parts:
         raise SystemExit("nothing could be measured")
-    return write(msgspec.to_builtins(record | {"ended": _now()}), pl.concat(parts), ROOT / FOLDER)
+    folder = ROOT / ("target" if sizes == TINY else FOLDER)
+    return write(msgspec.to_builtins(record | {"ended": _now()}), pl.concat(parts), folder)
 
 
 def leave_out(record: dict[str, Any], name: str, error: Exception) -> None:
@@ -110,13 +114,16 @@ def leave_out(record: dict[str, Any], name: str, error: Exception) -> None:
     print(f"{name} is left out: {error}")
 
 
-def write(record: dict, trials: pl.DataFrame, root: Path) -> Path:
-    """Writes the two files of a result below `root`; without experiments.json, the last one, there is none."""
-    folder = root / str(record["machine"]["name"]) / re.sub(r"[-:]", "", str(record["started"]))
-    folder.mkdir(parents=True)
-    trials.write_csv(folder / "trials.csv.gz", float_precision=3, compression="gzip")
-    write_whole(folder / "experiments.json", json.dumps(record, indent=2) + "\n")
-    return folder
+def write(record: dict, trials: pl.DataFrame, folder: Path) -> Path:
+    """Writes the table of trials, in place of that of earlier ones, and where it comes from."""
+    write_whole(folder / "trials.json", json.dumps(record, indent=2) + "\n")
+    origin = {name: record["machine"][column] for name, column in {"machine": "name", "cpu": "cpu"}.items()}
+    origin["measured"] = record["started"][:10]
+    file = folder / "trials.csv.gz"
+    trials.with_columns(pl.lit(value).alias(name) for name, value in origin.items()).write_csv(
+        file, float_precision=3, compression="gzip"
+    )
+    return file
 
 
 # -- the experiments: each yields its trials, and enters into the record what it has found on its way ----------

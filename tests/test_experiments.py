@@ -1,7 +1,6 @@
 """Experiments on the measuring: the page on trust finds their truth again, and says what was not measured."""
 
 import json
-import os
 import re
 import tomllib
 from itertools import product
@@ -12,10 +11,7 @@ import polars as pl
 import pytest
 from made_up_runs import OFF, make_run, make_series
 
-from async_cost.errors import DataError
 from async_cost.runs import experiments as results
-from async_cost.runs.comparisons import KEY
-from async_cost.runs.experiments import COLUMNS
 from async_cost.runs.find import load_run
 from async_cost.statistics import coverage
 from async_cost.words import CONTROL
@@ -24,6 +20,7 @@ from async_cost.workflow.toolchain import ROOT
 from experiments import __main__ as experiments
 from experiments import cells, shapes
 from experiments import coverage as simulation
+from experiments.__main__ import COLUMNS
 
 TRUTH = {"manual": 1.0, "nonbox": 2.5, "box": 3.0}
 
@@ -54,24 +51,24 @@ def controls(method, repeat, wrong=1.0) -> pl.DataFrame:
     return made.remove(variant="box").with_columns(pl.col("variant").replace("nonbox", f"manual{CONTROL}"))
 
 
-def record(**changes) -> dict:
-    """experiments.json of a machine that does not exist."""
+def record() -> dict:
+    """The record of a machine that does not exist."""
     machine = {"name": "made-up", "cpu": "no processor"}
-    return {"schema_version": 2, "started": "2026-01-01T00:00:00Z", "machine": machine, "tiny": False} | changes
+    return {"started": "2026-01-01T00:00:00Z", "machine": machine}
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """The variables of the page on trust after it has read a folder of results, or `none`."""
+    """The variables of the page on trust after it has read a table of results."""
     root = tmp_path_factory.mktemp("page")
     run = make_run(root, rounds=4)
 
-    def read(results) -> dict:
+    def read(made) -> dict:
         code = [cell for cell in json.loads(analysis("trust").read_bytes())["cells"] if cell["cell_type"] == "code"]
         variables: dict = {}
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("ASYNC_COST_RUN", str(run))
-            patch.setenv("ASYNC_COST_EXPERIMENTS", str(results))
+            patch.setattr(results, "FOLDER", made.parent)
             for cell in code:
                 exec("".join(cell["source"]), variables)
         return variables
@@ -137,40 +134,6 @@ def test_an_order_of_linking_that_matters_is_told_from_noise(computed):
     assert not nonbox["apart"] and nonbox["moved"] < 0.02
 
 
-def test_what_was_not_measured_is_empty_everywhere(page):
-    nothing = page("none")
-    for name in ("orders", "methods", "predicted"):
-        assert nothing[name].is_empty(), name
-
-
-def test_results_are_written_whole_and_read_back(tmp_path):
-    made = trials("layout", "order 0", 0)
-    folder = experiments.write(record(), made, tmp_path)
-    assert folder == tmp_path / "made-up" / "20260101T000000Z"
-    newest = results.newest("made-up", {}, tmp_path)
-    assert newest.record == record() and newest.trials.select(KEY).equals(made.select(KEY))
-    assert newest.trials["ns"].to_numpy() == pytest.approx(made["ns"], abs=0.1)
-    other = experiments.write(record(machine={"name": "other"}), made, tmp_path)
-    assert results.newest("made-up", {}, tmp_path).record == record(), "its own comes first"
-    assert results.newest("third", {}, tmp_path).record["machine"]["name"] == "other", "else any"
-    assert results.newest("another", {"ASYNC_COST_EXPERIMENTS": str(folder)}, tmp_path).record == record()
-    (torn := folder.with_name("20990101T000000Z")).mkdir()
-    (torn / "experiments.json").write_text("{")
-    these = {"ASYNC_COST_EXPERIMENTS": f"{folder}{os.pathsep}{other}"}
-    assert results.newest("made-up", these, tmp_path).record == record(), "none but these"
-    assert results.newest("made-up", {}, tmp_path / "nothing").record is None
-
-
-def test_damaged_results_are_named(tmp_path):
-    folder = experiments.write(record(), trials("layout", "order 0", 0), tmp_path)
-    (folder / "trials.csv.gz").write_bytes(b"torn")
-    with pytest.raises(DataError, match=r"trials\.csv\.gz: the compressed file is damaged"):
-        results.load(folder)
-    (folder / "experiments.json").write_text(json.dumps(record(schema_version=3)))
-    with pytest.raises(DataError, match="not of schema version 2"):
-        results.load(folder)
-
-
 def test_estimates_are_read_from_what_criterion_prints():
     printed = "0    time:   [11.695 µs 12.301 µs]\nFound 4 outliers\nmanual\t12301.25\n1\nmanual (A/A)\t39045.5\n"
     made = experiments.estimates("identical Criterion", printed, 3)
@@ -189,19 +152,18 @@ def test_what_is_recorded_of_a_failure_names_no_folder():
     assert made["skipped"]["layout"] == "measure.ipynb: `y.rs` is not ../there"
 
 
-def test_a_tiny_measurement_is_whole(tmp_path, monkeypatch, page):
+def test_a_tiny_measurement_is_whole(monkeypatch, page):
     def far():
         raise experiments.Unable("350 MB of sources for one experiment")
 
-    monkeypatch.setattr(experiments, "FOLDER", tmp_path)
     monkeypatch.setattr(experiments, "_build_tango", far)
     monkeypatch.setenv("CARGO_PROFILE_BENCH_OPT_LEVEL", "0")  # no time is looked at
     monkeypatch.setenv("CARGO_PROFILE_BENCH_CODEGEN_UNITS", "16")
-    folder = experiments.measure(experiments.TINY, ("identical", "layout"))
-    made = results.load(folder)
-    assert made.record["tiny"] and "identical" not in made.record["skipped"]
-    assert "350 MB" in made.record["skipped"]["tango-bench"], "what cannot be built is left out, with the reason"
-    identical = page(folder)["methods"]
+    made = experiments.measure(experiments.TINY, ("identical", "layout"))
+    skipped = json.loads(made.with_name("trials.json").read_text())["skipped"]
+    assert "identical" not in skipped
+    assert "350 MB" in skipped["tango-bench"], "what cannot be built is left out, with the reason"
+    identical = page(made)["methods"]
     assert {*experiments.TRIALS, "Criterion"} <= {*identical["setting"]}
 
 

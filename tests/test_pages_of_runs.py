@@ -31,9 +31,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> slower"
 
 def executed(analysis: str, run: Path, folder: Path, **environ: str) -> Path:
     """The notebook of an analysis, executed on a run."""
-    (path,) = execute(
-        [analysis], folder, {"ASYNC_COST_RUN": str(run), "ASYNC_COST_EXPERIMENTS": "none"} | environ, Path
-    )
+    (path,) = execute([analysis], folder, {"ASYNC_COST_RUN": str(run)} | environ, Path)
     return path
 
 

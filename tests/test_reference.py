@@ -29,7 +29,6 @@ from async_cost.report import finding as shown
 from async_cost.report import markup
 from async_cost.report.notebook import OF_CODE, answers_of, findings_in, page_of
 from async_cost.report.publish import publish
-from async_cost.runs import experiments
 from async_cost.runs.find import reference_run
 from async_cost.statistics.effects import Effect
 from async_cost.statistics.statement import Outcome, counts_for_nothing, region
@@ -58,7 +57,6 @@ def committed(tmp_path_factory) -> Iterator[None]:
         shutil.copy2(theirs / name, ours)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ASYNC_COST_RUNS", str(ours))
-        patch.setenv("ASYNC_COST_EXPERIMENTS", experiments.committed())
         yield
 
 

@@ -62,20 +62,6 @@ class CountRows(KeyRows):
     value = dy.Int64(nullable=False, min=0)
 
 
-class TrialRows(Rows):
-    """`data/experiments/…/trials.csv.gz`: what a trial of an experiment on the measuring took."""
-
-    experiment = dy.String(nullable=False, regex=WORD)
-    setting = dy.String(nullable=False, regex=WORD)
-    repeat = dy.Int64(nullable=False, min=0)
-    bench = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
-    variant = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
-    parameter = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
-    round = dy.Int64(nullable=True, min=0)
-    ns = dy.Float64(nullable=False, min=0.001)
-    episode = dy.Int64(nullable=True, min=0)
-
-
 class PublishedRows(KeyRows):
     """`data/published/<study>.csv`: a figure that a document reported, in the printed unit."""
 

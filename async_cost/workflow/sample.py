@@ -16,7 +16,6 @@ from async_cost import words
 from async_cost.findings.latency import committed
 from async_cost.paths import repository_root
 from async_cost.report import PublishError, charts, latency, provenance, publish, sample
-from async_cost.runs import experiments
 from async_cost.runs.find import reference_run
 from async_cost.runs.run import Run
 from async_cost.workflow.execute import CellFailed
@@ -62,9 +61,7 @@ def main() -> None:
     run, root = reference_run(), repository_root()
     try:
         with tempfile.TemporaryDirectory() as temporary:
-            # What is committed is made of what is committed, not of experiments measured since.
             environ = {"ASYNC_COST_RUN": str(run.path.resolve()), "ASYNC_COST_COMMITTED": "1"}
-            environ["ASYNC_COST_EXPERIMENTS"] = experiments.committed()
             executed = execute(analyses_of(run.info), Path(temporary), environ, Path)
             files = made(run, executed)
     except (CellFailed, PublishError) as error:
