@@ -128,15 +128,6 @@ def test_packages_are_installed_again_for_another_lock_and_nothing_else(tmp_path
     assert step.done() != again
 
 
-def test_of_our_variables_those_that_others_set_can_be_set_from_outside():
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Settings by environment\n")[2]
-    rows = [line.split("|") for line in page.partition("\n## ")[0].splitlines() if line.startswith("| `")]
-    passed = {
-        name: bool(re.search("you|tests|fleet|ci", row[3])) for row in rows for name in re.findall("[A-Z_]{2,}", row[1])
-    }
-    assert passed == {name: bool(environment.PASSED.fullmatch(f"ASYNC_COST_{name}")) for name in passed}
-
-
 def test_foreign_packages_settings_and_encodings_do_not_get_in(tmp_path):
     for module in ("polars", "json", "re"):
         (tmp_path / f"{module}.py").write_text("raise SystemExit('foreign')", encoding="utf-8")
