@@ -57,7 +57,7 @@ fleet:
 	@$(WORKFLOW) fleet "$${CONFIG:-fleet/config.toml}"
 
 comparisons: packages
-	$(TOOL) python -m async_cost.workflow.declared
+	$(TOOL) python -m async_cost.workflow.definitions comparisons
 
 findings: packages
 	$(TOOL) python -m async_cost.workflow.definitions

@@ -150,16 +150,14 @@ def test_a_terminal_with_few_characters_shows_progress(theirs):
 
 
 @pytest.mark.parametrize("minor", [10, 14])
-def test_a_python_that_is_too_old_or_too_new_is_refused(monkeypatch, minor):
+def test_a_python_that_will_not_do_is_told_what_does(monkeypatch, minor):
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "ensurepip", None)
+        assert entry.refusal().endswith("without its module ensurepip (Debian: apt-get install python3-venv)")
     this = SimpleNamespace(executable="/bin/python3", version=f"3.{minor}.1 (main)", version_info=(3, minor, 1))
     monkeypatch.setattr(entry, "sys", this)
     needs = "and this needs 3.11 to 3.13: make PYTHON=python3.11 ..."
     assert entry.refusal() == f"/bin/python3 is Python 3.{minor}.1, {needs}"
-
-
-def test_a_python_without_what_installs_packages_is_told_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ensurepip", None)
-    assert entry.refusal().endswith("without its module ensurepip (Debian: apt-get install python3-venv)")
 
 
 def test_an_old_python_can_read_the_check():
