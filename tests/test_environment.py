@@ -200,7 +200,7 @@ def test_each_make_passes_on_what_it_is_given(tmp_path, make):
     assert "|".join(chosen) == f"measure|{options}"
     linted = [ROOT / line for line in given("lint-python").stdout.splitlines() if line.endswith((".py", ".ipynb"))]
     assert set(linted) == {*tracked("**/*.py"), *tracked("**/*.ipynb")}, "a notebook of one's own may hold anything"
-    assert words("fleet") == ["fleet", "fleet/config.toml"]
+    assert words("fleet", "NATIVE=1") == ["fleet", "fleet/machines", "--native"]
     incomplete = given("contribute")
     assert incomplete.returncode and "needs a run" in incomplete.stdout + incomplete.stderr
     misspelt = given("test-fast", "STUDIES=zero_cost")

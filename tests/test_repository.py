@@ -11,8 +11,10 @@ from cargo_tests import packages
 from ours import committed_runs, tracked
 
 from async_cost.paths import runs_root
+from async_cost.runs.comparisons import DATA
 from async_cost.runs.find import reference_run
 from async_cost.runs.profiles import NOT_EVIDENCE
+from async_cost.runs.reader import read_own
 from async_cost.runs.run import open_sitting
 from async_cost.statistics.measured import Measured
 from async_cost.workflow.environment import PASSED
@@ -69,6 +71,14 @@ def test_every_variable_of_the_environment_is_documented_and_passed_on_if_others
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     assert set(re.findall(r"\bASYNC_COST_([A-Z_]*[A-Z])\b", text)) == set_by_others.keys()
     assert set_by_others == {name: bool(PASSED.fullmatch(f"ASYNC_COST_{name}")) for name in set_by_others}
+
+
+@pytest.mark.parametrize(
+    ("table", "key"), [("names", ("study", "variant")), ("prices", ("what",)), ("latency", ("id",))]
+)
+def test_a_table_of_ours_names_each_thing_once(table, key):
+    rows = read_own(DATA / f"{table}.csv").select(key)
+    assert rows.height and not rows.is_duplicated().any()
 
 
 def test_no_report_is_committed():

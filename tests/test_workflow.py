@@ -132,7 +132,7 @@ def test_a_fleet_without_slurm_is_refused_before_anything_is_installed(monkeypat
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(commands, "run_steps", lambda *_: pytest.fail("installs"))
     with pytest.raises(StepFailed, match="there is no sbatch here"):
-        commands.fleet(SimpleNamespace(config=ROOT / "fleet" / "config.toml"))
+        commands.fleet(SimpleNamespace(machines=ROOT / "fleet" / "machines"))
 
 
 def test_a_plan_measures_the_chosen_studies_alone(record_property):
