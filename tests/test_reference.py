@@ -32,7 +32,7 @@ from async_cost.report.publish import publish
 from async_cost.runs.find import reference_run
 from async_cost.statistics.effects import Effect
 from async_cost.statistics.statement import Outcome, counts_for_nothing, region
-from async_cost.workflow import analyses
+from async_cost.workflow import publishing
 from async_cost.workflow.definitions import FILES, tables
 from async_cost.workflow.publishing import analyses_of, execute
 from async_cost.workflow.sample import FOLDER, made
@@ -349,7 +349,7 @@ def test_a_verdict_made_by_hand_from_the_samples_is_that_of_the_table(run, tmp_p
     """The notebook compares its own row with the table's, and fails if they differ."""
     by_hand = repository_root() / "notebooks" / "from-samples.ipynb"
     environ = {**os.environ, "ASYNC_COST_RUN": str(run.path.resolve())}
-    assert analyses.execute([by_hand], [tmp_path / by_hand.name], environ, Path) == [tmp_path / by_hand.name]
+    assert publishing.execute_all([by_hand], [tmp_path / by_hand.name], environ, Path) == [tmp_path / by_hand.name]
 
 
 # -- one word ------------------------------------------------------------------------------------------------
