@@ -16,7 +16,7 @@ RUFF = @ruff() { git ls-files '*.py' '*.ipynb' | { $(WORKFLOW) tool ruff "$$@" @
 QUICK_TESTS = tests/test_in_step.py tests/test_notebook_table.py tests/test_pins.py tests/test_repository.py tests/test_words.py
 CRATES = $$(if [ "$$STUDIES" ]; then printf ' -p %s' $$STUDIES; else echo --workspace; fi)
 
-.PHONY: help report measure contribute fleet comparisons findings sample experiments site test test-all test-rust test-python test-python-all lint-python crates-exist test-fast deny lab setup packages format clean
+.PHONY: help report measure contribute fleet comparisons findings sample experiments site test test-all test-rust test-python test-python-all test-miri lint-python crates-exist test-fast deny lab setup packages format clean
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
@@ -30,13 +30,14 @@ help:
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
 	@echo "make findings  write data/findings.csv, how findings are defined, and data/judged.csv, what committed series say"
 	@echo "make sample      write docs/sample, the report of the reference run as pages for where the repository is hosted"
-	@echo "make experiments  measure the measuring, for the page on trust: some twenty minutes, into data/experiments/"
+	@echo "make experiments  measure the measuring, for the page on trust: some 25 minutes, into data/experiments/"
 	@echo "make lab      open JupyterLab with both kernels"
 	@echo "make setup    install packages, JupyterLab and the Rust kernel into the clone; make packages: without the kernel"
 	@echo "make test-fast  formatting, pairing, lints, tests of the crates: after a change of a notebook"
 	@echo "             STUDIES=\"zero-cost\" tests these crates alone"
 	@echo "make test     test everything that needs no Rust kernel: crates, Python, one whole run of native programs"
 	@echo "make test-all  that, and cells, JupyterLab, AddressSanitizer, valgrind, loom, random programs and a fleet on Slurm"
+	@echo "make test-miri  sets of a few tests under Miri, on a nightly compiler that it installs, and a count to its end on 32 bits"
 	@echo "make site     render all runs under data/runs, a series once, as the public pages are; the reference is the front"
 	@echo "make deny     licences, sources and advisories of the crates; needs cargo-deny"
 	@echo "make format   format Rust and Python, bring notebooks and crates in step"
@@ -130,6 +131,18 @@ test-fast: crates-exist packages
 
 deny:
 	$(TOOL) cargo deny check
+
+# A crate's set for Miri is its tests/miri.rs: few and small tests, since Miri interprets. Tree Borrows, since the other
+# model refuses crossbeam-epoch, which also keeps some memory to the end: leaks are seen by AddressSanitizer.
+NIGHTLY = nightly-2026-05-20
+
+test-miri:
+	rustup toolchain install $(NIGHTLY) --profile minimal --component miri,rust-src
+	MIRIFLAGS="-Zmiri-tree-borrows -Zmiri-ignore-leaks"; export MIRIFLAGS; for set in $$(git ls-files 'rust-kernels/*/tests/miri.rs'); do \
+		cargo +$(NIGHTLY) miri test --locked --target-dir target/miri --manifest-path "$${set%/tests/miri.rs}/Cargo.toml" --test miri || exit; \
+	done
+	rustup target add i686-unknown-linux-musl
+	cargo test --locked --release --target i686-unknown-linux-musl -p runtimes-executor --test overflow
 
 format:
 	$(TOOL) cargo fmt --all

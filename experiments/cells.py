@@ -15,8 +15,7 @@ from async_cost.runs.comparisons import KEY, PAIR
 from async_cost.runs.reader import read_table
 from async_cost.runs.schemas import TimeRows
 from async_cost.statistics.interval import CONFIDENCE
-from async_cost.statistics.ratios import paired
-from async_cost.statistics.trials import trial_times
+from async_cost.statistics.trials import paired, trial_times
 from async_cost.workflow import episodes, layouts, toolchain
 from async_cost.workflow.plan import Plan
 from async_cost.workflow.steps import Progress

@@ -63,7 +63,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     text = f"Tested: {', '.join(tested)}."
     text += f" Not tested: {', '.join(left)} (make test-all)." if left else ""
     text += f" Skipped: {'; '.join(lacking)}." if lacking else ""
-    text += " ThreadSanitizer: by no command; CONTRIBUTING.md says how."
+    text += " Not run: Miri (make test-miri, weekly); ThreadSanitizer, by no command: CONTRIBUTING.md says how."
     terminalreporter.write_line(text)
     TESTED.parent.mkdir(exist_ok=True)
     TESTED.write_text(f"{text}\n", encoding="utf-8")

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from made_up_runs import BASELINE, OFF, Study, change_record, make_run
+from made_up_runs import BASELINE, OFF, Study, make_run
 from refusal import refused
 
 from async_cost.report.publish import publish
 from async_cost.runs import finish
 from async_cost.runs.find import load_run
 from async_cost.runs.record import KINDS
-from async_cost.statistics.disturbance import conditions
-from async_cost.statistics.ratios import paired
-from async_cost.statistics.trials import trial_times, trial_values
+from async_cost.statistics.trials import paired, trial_times, trial_values
 from async_cost.workflow import plan
 
 STUDY = "zero-cost"
@@ -59,21 +57,6 @@ def episode(first: int) -> dict:
 def test_episodes_and_kinds_that_cannot_be_are_refused(tmp_path, field, value):
     error = refused(made(tmp_path, changes={f"studies.{STUDY}.{field}": value}))
     assert error.column.startswith((f"studies.{STUDY}.{field}", f"studies.{STUDY}.groups"))
-
-
-def test_a_study_lasted_as_long_as_its_episodes_whatever_ran_between_them(tmp_path):
-    other = Study({NONBOX: 2e5, MANUAL: 1e5}, baseline=BASELINE)
-    run = made(tmp_path, others={"zero-cost-sockets": other}, episodes=2)
-    spans = {STUDY: ("00", "01", "05", "08"), "zero-cost-sockets": ("01", "05", "08", "10")}
-    for study, seconds in spans.items():
-        for place, second in enumerate(seconds):
-            which = f"studies.{study}.episodes.{place // 2}.{('started', 'ended')[place % 2]}"
-            change_record(run, {which: f"2026-01-01T00:00:{second}Z"})
-    loaded = load_run(run)
-    assert loaded.seconds(STUDY) == 1 + 3 and loaded.seconds("zero-cost-sockets") == 4 + 2
-    assert conditions(loaded)["seconds"].sum() == 10
-    change_record(run, {f"studies.{STUDY}.episodes.0.ended": None})
-    assert load_run(run).seconds(STUDY) is None, "it was interrupted"
 
 
 def finished(tmp_path) -> Path:

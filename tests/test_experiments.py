@@ -1,9 +1,7 @@
-"""Experiments on the measuring: the page on trust finds their truth again, and says what was not measured."""
+"""Experiments on the measuring find the truth of made-up trials again."""
 
-import json
 import re
 import tomllib
-from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,85 +9,31 @@ import polars as pl
 import pytest
 from made_up_runs import OFF, make_run, make_series
 
-from async_cost.runs import experiments as results
 from async_cost.runs.find import load_run
-from async_cost.statistics import coverage
 from async_cost.words import CONTROL
-from async_cost.workflow.studies import analysis
 from async_cost.workflow.toolchain import ROOT
-from experiments import __main__ as experiments
-from experiments import cells, shapes
-from experiments import coverage as simulation
-from experiments.__main__ import COLUMNS
+from experiments import cells, coverage, methods, shapes
 
 TRUTH = {"manual": 1.0, "nonbox": 2.5, "box": 3.0}
 
 
-def trials(experiment, setting, repeat, *, rounds=40, factor=None, seed=0) -> pl.DataFrame:
+def trials(setting, repeat, *, rounds=40, factor=None, seed=0) -> pl.DataFrame:
     """Interleaved trials; `factor` multiplies the times of some variants."""
     rng = np.random.default_rng([seed, repeat, len(setting)])
     factor = factor or {}
     rows = [
-        (experiment, setting, repeat, name, name, "syscalls=off", number, 1000 * true * factor.get(name, 1) * slow, 0)
+        (setting, repeat, name, OFF, number, 0, 1000 * true * factor.get(name, 1) * slow)
         for number in range(rounds)
         for name, true in TRUTH.items()
         for slow in [(1 + 0.5 * np.sin(number / 5)) * np.exp(rng.normal(0, 0.01))]
     ]
-    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
+    return pl.DataFrame(rows, schema=methods.COLUMNS, orient="row")
 
 
-def estimated(method, repeat, wrong) -> pl.DataFrame:
-    """One estimate for the baseline and one for its control, which is `wrong` times as long."""
-    times = {"manual": 1000.0, f"manual{CONTROL}": 1000.0 * wrong}
-    rows = [("identical", method, repeat, "manual", name, "syscalls=off", None, ns, None) for name, ns in times.items()]
-    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
-
-
-def controls(method, repeat, wrong=1.0) -> pl.DataFrame:
-    """Interleaved rounds of the baseline and its control."""
-    made = trials("identical", method, repeat, factor={"nonbox": wrong / TRUTH["nonbox"]})
+def controls(setting, repeat, wrong=1.0) -> pl.DataFrame:
+    """Interleaved rounds of the baseline and its control, which takes `wrong` times as long."""
+    made = trials(setting, repeat, factor={"nonbox": wrong / TRUTH["nonbox"]})
     return made.remove(variant="box").with_columns(pl.col("variant").replace("nonbox", f"manual{CONTROL}"))
-
-
-def record() -> dict:
-    """The record of a machine that does not exist."""
-    machine = {"name": "made-up", "cpu": "no processor"}
-    return {"started": "2026-01-01T00:00:00Z", "machine": machine}
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    """The variables of the page on trust after it has read a table of results."""
-    root = tmp_path_factory.mktemp("page")
-    run = make_run(root, rounds=4)
-
-    def read(made) -> dict:
-        code = [cell for cell in json.loads(analysis("trust").read_bytes())["cells"] if cell["cell_type"] == "code"]
-        variables: dict = {}
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("ASYNC_COST_RUN", str(run))
-            patch.setattr(results, "FOLDER", made.parent)
-            for cell in code:
-                exec("".join(cell["source"]), variables)
-        return variables
-
-    return read
-
-
-@pytest.fixture(scope="module")
-def computed(page, tmp_path_factory) -> dict:
-    """What the page computes from experiments whose truth is known."""
-    parts = []
-    for n in range(5):
-        parts += [controls("short trials", n), controls("long trials", n, 1.02), estimated("Criterion", n, 1 + 0.1 * n)]
-    for n, p in np.ndindex(3, 4):
-        parts.append(trials("layout", f"order {n}", p, factor={"box": 1.05} if n == 2 else None, seed=n))
-    made = experiments.write(record(), pl.concat(parts), tmp_path_factory.mktemp("results"))
-    return page(made)
-
-
-def rows_of(computed, name, **key) -> pl.DataFrame:
-    return computed[name].filter(**key)
 
 
 @pytest.fixture(scope="module")
@@ -102,9 +46,7 @@ def sittings(tmp_path_factory):
 def test_sittings_are_where_the_others_say_as_often_as_in_honest_series(sittings, monkeypatch):
     monkeypatch.setattr(coverage, "SERIES", 60)
     table = coverage.held_out(sittings)
-    kinds = product(("ratios", "differences"), ("each from the rest", "half from half"))
-    assert table.select("of", "test").rows() == list(kinds)
-    assert table["cases"].to_list() == [4 * 4, 3 * 4] * 2
+    assert table.select("of", "cases").rows() == [("ratios", 4 * 4), ("differences", 4 * 4)]
     for share in ("inside_95", "inside_50"):
         assert (table[share] >= table[f"{share}_low"]).all() and (table[share] <= table[f"{share}_high"]).all()
     assert (table["score"] < 1).all(), "moderated intervals are better than those of plain t over sittings"
@@ -113,63 +55,54 @@ def test_sittings_are_where_the_others_say_as_often_as_in_honest_series(sittings
 
 def test_simulated_intervals_hold_the_truth_and_find_what_is_large(sittings, monkeypatch):
     monkeypatch.setattr(coverage, "SERIES", 200)
-    table = simulation.coverage(coverage.components(sittings))
-    assert table.height == len(simulation.DESIGNS) * len(simulation.CORRELATED)
+    table = coverage.coverage(coverage.components(sittings))
+    assert table.height == len(coverage.DESIGNS) * len(coverage.CORRELATED)
     honest = table.filter(hours="independent", sittings=6).row(0, named=True)
     assert 0.92 < honest["inside"] < 0.98 and 0.92 < honest["inside_added"] < 0.98 and honest["wrong"] < 0.002
     assert honest["found_0.01"] < 0.05 < honest["found_0.05"]
 
 
-def test_identical_code_shows_the_error_of_each_method(computed):
-    methods = computed["methods"]
-    assert methods["setting"].to_list() == ["short trials", "long trials", "Criterion"]
-    assert methods["readings"].to_list() == [5] * 3
-    assert methods["median"].to_list() == pytest.approx([0, 0.02, 0.2], abs=0.005)
-    assert methods["p99"].item(2) == pytest.approx(0.396)
+def test_identical_code_shows_the_error_of_each_method():
+    parts = []
+    for n in range(5):
+        printed = (
+            f"0    time:   [11.695 µs 12.301 µs]\nFound 4 outliers\nmanual\t1000\n1\nmanual (A/A)\t{1000 + 100 * n}\n"
+        )
+        parts += [controls("short trials", n), controls("long trials", n, 1.02)]
+        parts += [methods.printed_estimates("Criterion", n, printed)]
+    table = methods.of_methods(pl.concat(parts))
+    assert table["method"].to_list() == ["short trials", "long trials", "Criterion"]
+    assert table["readings"].to_list() == [5] * 3
+    assert table["median"].to_list() == pytest.approx([0, 0.02, 0.2], abs=0.005)
+    assert table["p99"].item(2) == pytest.approx(0.396)
+    with pytest.raises(methods.Unable, match="no estimate"):
+        methods.printed_estimates("Criterion", 0, "Benchmarking")
 
 
-def test_an_order_of_linking_that_matters_is_told_from_noise(computed):
-    box, nonbox = (rows_of(computed, "orders", variant=name).row(0, named=True) for name in ("box", "nonbox"))
-    assert box["apart"] and box["moved"] == pytest.approx(0.05, abs=0.01)
-    assert not nonbox["apart"] and nonbox["moved"] < 0.02
+def test_an_order_of_linking_that_matters_is_told_from_noise():
+    parts = [trials(f"order {n}", p, factor={"box": 1.05} if n == 2 else None, seed=n) for n, p in np.ndindex(3, 4)]
+    rows = {row["variant"]: row for row in methods.of_orders(pl.concat(parts)).iter_rows(named=True)}
+    assert rows["box"]["apart"] and rows["box"]["moved"] == pytest.approx(0.05, abs=0.01)
+    assert not rows["nonbox"]["apart"] and rows["nonbox"]["moved"] < 0.02
 
 
-def test_estimates_are_read_from_what_criterion_prints():
-    printed = "0    time:   [11.695 µs 12.301 µs]\nFound 4 outliers\nmanual\t12301.25\n1\nmanual (A/A)\t39045.5\n"
-    made = experiments.estimates("identical Criterion", printed, 3)
-    assert made.select("setting", "bench", "variant", "ns", "round", "repeat").rows() == [
-        ("Criterion", "manual", "manual", 12301.25, None, 3),
-        ("Criterion", "manual", "manual (A/A)", 39045.5, None, 3),
-    ]
-    with pytest.raises(experiments.Unable, match="no estimate"):
-        experiments.estimates("identical Criterion", "Benchmarking", 0)
-
-
-def test_what_is_recorded_of_a_failure_names_no_folder():
-    made = {"skipped": {}}
-    message = "cargo exited with 1:\n/elsewhere/x/measure.ipynb: `/elsewhere/y.rs` is not ../there"
-    experiments.leave_out(made, "layout", experiments.Unable(message))
-    assert made["skipped"]["layout"] == "measure.ipynb: `y.rs` is not ../there"
-
-
-def test_a_tiny_measurement_is_whole(monkeypatch, page):
+def test_a_tiny_measurement_is_whole(monkeypatch, capsys):
     def far():
-        raise experiments.Unable("350 MB of sources for one experiment")
+        raise methods.Unable("350 MB of sources for one experiment")
 
-    monkeypatch.setattr(experiments, "_build_tango", far)
+    monkeypatch.setattr(methods, "_build_tango", far)
     monkeypatch.setenv("CARGO_PROFILE_BENCH_OPT_LEVEL", "0")  # no time is looked at
     monkeypatch.setenv("CARGO_PROFILE_BENCH_CODEGEN_UNITS", "16")
-    made = experiments.measure(experiments.TINY, ("identical", "layout"))
-    skipped = json.loads(made.with_name("trials.json").read_text())["skipped"]
-    assert "identical" not in skipped
-    assert "350 MB" in skipped["tango-bench"], "what cannot be built is left out, with the reason"
-    identical = page(made)["methods"]
-    assert {*experiments.TRIALS, "Criterion"} <= {*identical["setting"]}
+    identical = methods.identical(windows=2, window_ms=40)
+    assert {*identical["method"]} == {*methods.TRIALS, "Criterion"} and identical["readings"].to_list() == [2] * 3
+    assert "tango-bench is left out: 350 MB" in capsys.readouterr().out
+    linked = methods.linked(orders=2, passes=1, rounds=3)
+    assert "nonbox" in linked["variant"] and linked["measured"].str.len_chars().min() == 10
 
 
 def test_the_lock_of_tango_bench_names_the_crates_of_the_workspace():
     """Else it could not be built, or would measure another program."""
-    locks = (folder / "Cargo.lock" for folder in (experiments.TANGO.parent, ROOT))
+    locks = (folder / "Cargo.lock" for folder in (methods.TANGO.parent, ROOT))
     mine, ours = (tomllib.loads(lock.read_text())["package"] for lock in locks)
     versions = {package["name"]: package["version"] for package in mine}
     for crate in ("harness", "zero-cost/loop"):

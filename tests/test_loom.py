@@ -65,8 +65,14 @@ WEAKENED = {
 UNSEEN = {
     "unsafe { &*self.first.load(Ordering::Acquire) }": "the first block may be new, and loom does not see it being made",
     "block.first.store(ptr::from_ref(first).cast_mut(), Ordering::Release);": "the other side of it",
+    "self.0.store(word, Ordering::Release);": "the fence of `found` has ordered what came with a job; a handle may come while "
+    "it runs",
+    ".compare_exchange_weak(handles, handles - 1, Ordering::AcqRel, Ordering::Relaxed)": "as that of `Arc`: the use of "
+    "what is freed comes before; loom sees jobs alone, which the fence of `offer` has ordered by then",
+    "let before = header.state.fetch_xor(RUNNING | new, Ordering::Release);": "a_poll_sees_what_the_one_before_it_has_"
+    "written fails without it, but with two preemptions, which take more than a minute",
     "NonNull::new(self.next.swap(ptr::null_mut(), Ordering::Acquire)).map(Task)": "loom takes the fence of `found`, which "
-    "each helper passes, for as much; without both, whoever_runs_what_a_blocked_root_has_spawned_sees_it fails",
+    "each helper passes, for as much; without both, the_thread_that_runs_what_a_blocked_root_has_spawned_sees_it fails",
 }
 #: Crates of which each ordering is weakened, and not only each fence.
 ALL_ORDERINGS = ("frontier", "runtimes-executor", "call-styles-event-loop")

@@ -7,13 +7,11 @@ from hostile_runs import hostile_copies
 from made_up_runs import LADDER, OFF, REVERSED, change_record, copy_of, make_run
 
 from async_cost.findings.operands import pair
-from async_cost.machines import claims
 from async_cost.machines.many import candidate_folders, read_many
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.measured import Measured
 
-#: An episode that took no time.
 SMALL = {"rounds": 4, "samples": 2}
 
 
@@ -123,10 +121,3 @@ def test_headlines_are_of_pairs_that_are_compared():
     """A name that no study measures would be a line that never appears."""
     for headline in HEADLINES:
         assert pair(*headline)
-
-
-def test_a_claim_is_counted_once_for_each_machine(tmp_path):
-    for seed, name in enumerate(("alpha", "beta")):
-        make_run(tmp_path, machine=name, seed=seed, rounds=60)
-    counts = claims.by_number_of_machines(read_many(find_runs(tmp_path)))
-    assert (counts["machines"] <= 2).all() and counts["holds"].sum() > 0

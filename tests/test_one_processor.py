@@ -1,5 +1,5 @@
 """The executor and the pools on one processor, where a thread that waits for another keeps it from nothing; and random
-programs of the executor and the frontier, there and on all processors.
+programs of the executor, the frontier and the pools, there and on all processors.
 """
 
 import os
@@ -11,9 +11,14 @@ from cargo_tests import ALL_TESTS, built
 
 from async_cost.workflow.toolchain import ROOT
 
-TESTS = {"runtimes-executor": ("tasks", "idle", "stuck", "ends", "soak"), "thread-pools-lean": ("pools",)}
+TESTS = {"runtimes-executor": ("tasks", "idle", "stuck", "ends", "soak"), "thread-pools-lean": ("pools", "destructors")}
 #: Tests of random programs: the first ones, or for so many seconds (here a minute all together) new ones.
-RANDOM = (("runtimes-executor", "soak"), ("frontier", "random_programs"), ("frontier", "random_sockets"))
+RANDOM = (
+    ("runtimes-executor", "soak"),
+    ("frontier", "random_programs"),
+    ("frontier", "random_sockets"),
+    ("thread-pools-lean", "soak"),
+)
 SECONDS = 10
 
 

@@ -9,7 +9,7 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,10 +19,11 @@ import pytest
 from ours import committed_runs, tracked
 
 from async_cost import words
-from async_cost.findings import lint
 from async_cost.findings.committed import definitions, judged
 from async_cost.findings.finding import Judge
+from async_cost.findings.finding import slot as slot_of
 from async_cost.findings.lint import SLOT, slots_of
+from async_cost.findings.operands import pair
 from async_cost.findings.record import Finding, Slot, recorded
 from async_cost.paths import repository_root, runs_root
 from async_cost.report import finding as shown
@@ -40,6 +41,8 @@ from async_cost.workflow.studies import analysed, analysis
 
 #: Below so many nanoseconds a ratio needs them beside it.
 SMALL_NS = 20.0
+#: A border may be so many times as far as the farthest number of a committed machine, or as near as the nearest.
+LOOSE = 2.0
 #: Pages whose analyses speak in findings.
 ESSAYS = sorted(analysed().keys() - {"prices", "replication", "hardware", "trust"})
 #: At most so many lines of code in an analysis as ruff formats it, and words of its page outside of tables and folded
@@ -49,7 +52,7 @@ LINES, WORDS = 500, 3000
 
 @pytest.fixture(scope="module", autouse=True)
 def committed(tmp_path_factory) -> Iterator[None]:
-    """Pages read the committed runs and experiments alone, not those measured beside them."""
+    """Pages read the committed runs alone, not those measured beside them."""
     ours, theirs = tmp_path_factory.mktemp("committed") / "runs", runs_root()
     for folder in committed_runs():
         shutil.copytree(folder, ours / folder.relative_to(theirs))
@@ -166,11 +169,57 @@ def test_findings_of_the_reference_are_measured_and_most_hold(judge, findings):
     assert holding >= 0.8 * len(outcomes), {name: word for name, word in outcomes.items() if word is not Outcome.HOLDS}
 
 
+def loose(slot: Slot, rows: Iterable[Mapping[str, float]], counts: float = 0.01) -> list[float]:
+    """Return the borders of a slot that are looser than the numbers of committed machines ask for; `rows` have their
+    low, high, least and greatest. An outer border may be twice as far from no effect as the farthest number, an inner
+    one half as far as the nearest; around no effect, twice as far as the farthest number or end of an interval, or as
+    what `counts` as a difference of ratios.
+    """
+    rows = [row for row in rows if row["low"] is not None]
+    borders = [end for end in (slot.least, slot.most) if end is not None]
+    if slot.why or slot.relation not in ("between", "at most", "at least") or not rows:
+        return []
+
+    def size(number: float) -> float:
+        """How far from no effect: of a ratio, how much more the slower side takes."""
+        return max(number, 1 / number) - 1 if slot.in_ratios else abs(number)
+
+    nothing = 1.0 if slot.in_ratios else 0.0
+    around = all(end is None or sign * (end - nothing) >= 0 for end, sign in ((slot.least, -1), (slot.most, 1)))
+    if around:
+        farthest = max(size(row[name]) for row in rows for name in ("low", "high", "least", "greatest"))
+        return [end for end in borders if size(end) > LOOSE * max(farthest, counts if slot.in_ratios else 1.0) + 1e-9]
+    sizes = [size(row[name]) for row in rows for name in ("least", "greatest")]
+    return [end for end in borders if not min(sizes) / LOOSE <= size(end) <= LOOSE * max(sizes)]
+
+
+ADDED, RATIO = (getattr(pair("zero-cost", "nonbox", "manual", "syscalls=off"), name) for name in ("added", "ratio"))
+
+
+@pytest.mark.parametrize(
+    ("quantity", "numbers", "tight", "too_far"),
+    [
+        (ADDED, (40, 80), (20, 160), (19.9, 160.1)),
+        (ADDED, (40, 80), (-161.6, 161.6), (-161.7, 161.7)),
+        (RATIO, (2, 4), (1.5, 7), (1.45, 7.1)),
+        (RATIO, (1 / 2, 1 / 4), (1 / 7, 1 / 1.5), (1 / 7.1, 1 / 1.45)),
+        (RATIO, (1.0,), (0.981, 1.019), (0.979, 1.021)),
+    ],
+)
+def test_a_loose_border_is_seen(quantity, numbers, tight, too_far):
+    """Each number of a committed machine has an interval of a hundredth."""
+    rows = [{"low": 0.99 * at, "high": 1.01 * at, "least": at, "greatest": at} for at in numbers]
+    for borders, seen in ((tight, []), (too_far, [*too_far])):
+        judged = slot_of("page-id", "it", quantity.expect(*borders), "It is {it}.")
+        assert loose(judged, [*rows, dict.fromkeys(rows[0])]) == seen
+        assert not loose(replace(judged, why="measured on two machines alone"), rows)
+
+
 def test_no_border_is_looser_than_what_the_committed_series_measured_asks_for(findings):
     known = judged().filter(kind="finding").partition_by("id", "slot", as_dict=True)
     slots = [slot for finding in findings if finding.label for slot in finding.judged]
-    loose = {(slot.id, slot.name): lint.loose(slot, known[slot.id, slot.name].iter_rows(named=True)) for slot in slots}
-    assert len(loose) > 20 and not {place: borders for place, borders in loose.items() if borders}
+    too_far = {(slot.id, slot.name): loose(slot, known[slot.id, slot.name].iter_rows(named=True)) for slot in slots}
+    assert len(too_far) > 20 and not {place: borders for place, borders in too_far.items() if borders}
 
 
 def test_a_sentence_shows_nanoseconds_beside_the_ratio_of_a_small_difference(judge, findings):

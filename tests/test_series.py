@@ -13,7 +13,6 @@ from async_cost.report.records import covers, next_build, remarks
 from async_cost.runs.find import find_runs, load_run, reference, reference_run
 from async_cost.runs.run import open_sitting
 from async_cost.statistics import table
-from async_cost.statistics.disturbance import conditions
 from async_cost.workflow.contribute import contribute
 
 STUDY = "zero-cost"
@@ -101,13 +100,12 @@ def test_a_series_is_one_run_among_many_and_is_contributed_whole(three, tmp_path
     assert len(list(root.glob("made-up/*/*.time.csv.gz"))) == 3
 
 
-def test_conditions_and_remarks_are_told_of_each_sitting(tmp_path):
+def test_remarks_are_told_of_each_sitting(tmp_path):
     series = made(tmp_path, 2)
     change_record(series[1], {f"studies.{STUDY}.load_before": [1.9, 1.0, 0.5]})
     counts = series[1] / f"{STUDY}.counts.csv"
     counts.write_text(counts.read_text().replace(",610000\n", ",610001\n"))
     run = load_run(series[0])
-    assert conditions(run).select("sitting", "study", "load_before").rows() == [(1, STUDY, 0.1), (2, STUDY, 1.9)]
     texts = remarks(run, STUDY)
     assert "Sitting 2: The machine was not idle before the run: load 1.90." in texts
     assert "Exact counts differ between sittings; those of the first are shown." in texts

@@ -5,7 +5,7 @@ say.
 import numpy as np
 import polars as pl
 import pytest
-from made_up_runs import OFF, ON, REVERSED, ZERO_COST, Study, make_run
+from made_up_runs import OFF, ON, REVERSED, ZERO_COST, make_run
 from scipy import stats
 
 from async_cost.paths import repository_root
@@ -13,12 +13,10 @@ from async_cost.report.records import banner, errata, remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.find import load_run, open_run
 from async_cost.statistics import judge
-from async_cost.statistics.disturbance import conditions
 from async_cost.statistics.interval import RANKS, estimates, ranks
 from async_cost.statistics.judge import Verdict, verdict_column
 from async_cost.statistics.measured import Measured, both_ways
-from async_cost.statistics.ratios import paired
-from async_cost.statistics.trials import lowest, trial_times
+from async_cost.statistics.trials import lowest, paired, trial_times
 from async_cost.words import PERCENT
 
 STUDY = "zero-cost"
@@ -314,19 +312,5 @@ def test_the_break_of_a_resumed_run_is_not_taken_for_measuring_or_steal(tmp_path
     changes = {"studies.zero-cost.resumed": 1, "studies.zero-cost.episodes": [interrupted]}
     changes["studies.zero-cost.steal_after_ms"] = 120_000
     run = load_run(make_run(tmp_path, rounds=4, changes=changes))
-    row = conditions(run).row(0, named=True)
-    assert (row["study"], row["resumed"], row["seconds"], row["steal"]) == (STUDY, 1, None, None)
     text = " ".join(remarks(run, STUDY))
     assert "resumed once" in text and "steal" not in text
-    honest = make_run(tmp_path / "whole", rounds=4, changes={"studies.zero-cost.steal_after_ms": 20})
-    row = conditions(load_run(honest)).row(0, named=True)
-    assert row["seconds"] == 1 and row["steal"] == pytest.approx(0.02 / 1 / 2)
-
-
-def test_interruptions_are_told_for_a_second_of_measured_time(tmp_path):
-    key = ("spawn", "tokio", "")
-    # One iteration takes 1 ms and is interrupted every second time.
-    noted = Study({key: 1e6}, comparisons=[], metrics={key: {"involuntary_switches": 0.5}})
-    table = conditions(load_run(make_run(tmp_path, others={"runtimes": noted}, rounds=30)))
-    interruptions = dict(table.select("study", "interruptions").rows())
-    assert interruptions["zero-cost"] is None and interruptions["runtimes"] == pytest.approx(500, rel=0.1)

@@ -1,18 +1,14 @@
-"""What a program can see of a sentence: that its numbers are filled in and none is typed, that it is short, and that
-its borders are as tight as what the committed series measured asks for.
-"""
+"""What a program can see of a sentence: that its numbers are filled in and none is typed, and that it is short."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
 from async_cost.findings.names import aliases, keys
-from async_cost.findings.record import Finding, Slot
+from async_cost.findings.record import Finding
 from async_cost.words import TIMES
 
 #: Words of a sentence, a slot counting as one.
 MOST_WORDS = 25
-#: A border may be so many times as far as the farthest number of a committed machine, or as near as the nearest.
-LOOSE = 2.0
 #: A slot in a template, with how it is written.
 SLOT = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 #: A result that was typed. Loads (KiB, connections, tasks) and what a document says may be typed.
@@ -78,27 +74,3 @@ def unclear(text: str) -> Iterator[str]:
     for alias, name in aliases().items():
         if re.search(rf"(?<!\w){re.escape(alias)}(?!\w)", text, re.IGNORECASE):
             yield f"{alias!r} is called {name!r} elsewhere (data/names.csv)"
-
-
-def loose(slot: Slot, rows: Iterable[Mapping[str, float]], counts: float = 0.01) -> list[float]:
-    """Return the borders of a slot that are looser than the numbers of committed machines ask for; `rows` have their
-    low, high, least and greatest. An outer border may be twice as far from no effect as the farthest number, an inner
-    one half as far as the nearest; around no effect, twice as far as the farthest number or end of an interval, or as
-    what `counts` as a difference of ratios.
-    """
-    rows = [row for row in rows if row["low"] is not None]
-    borders = [end for end in (slot.least, slot.most) if end is not None]
-    if slot.why or slot.relation not in ("between", "at most", "at least") or not rows:
-        return []
-
-    def size(number: float) -> float:
-        """How far from no effect: of a ratio, how much more the slower side takes."""
-        return max(number, 1 / number) - 1 if slot.in_ratios else abs(number)
-
-    nothing = 1.0 if slot.in_ratios else 0.0
-    around = all(end is None or sign * (end - nothing) >= 0 for end, sign in ((slot.least, -1), (slot.most, 1)))
-    if around:
-        farthest = max(size(row[name]) for row in rows for name in ("low", "high", "least", "greatest"))
-        return [end for end in borders if size(end) > LOOSE * max(farthest, counts if slot.in_ratios else 1.0) + 1e-9]
-    sizes = [size(row[name]) for row in rows for name in ("least", "greatest")]
-    return [end for end in borders if not min(sizes) / LOOSE <= size(end) <= LOOSE * max(sizes)]

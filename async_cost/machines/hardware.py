@@ -3,7 +3,6 @@
 A comparison is consistent when every machine gives it the same verdict.
 """
 
-import re
 from collections.abc import Sequence
 
 import polars as pl
@@ -11,9 +10,6 @@ import polars as pl
 from async_cost.machines.many import COMPARISON, NAME, NATIVE, ManyRuns
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.statistics.judge import verdict_column
-
-#: A compiler with the number of its release, and the date of its sources where it names one.
-VERSION = re.compile(r"rustc (\d+)\.(\d+)\.(\d+)(?:.* (\d{4}-\d{2}-\d{2}))?")
 
 
 def representative_ratios(many: ManyRuns, unit: str = "machine") -> pl.DataFrame:
@@ -105,28 +101,12 @@ def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.D
     ).with_columns(verdict_column(pl.col("evident")))
 
 
-def repeated(many: ManyRuns, *, same_compiler: bool) -> list[tuple[str, str, str]]:
-    """Find machines that were measured twice: machine, older run, newer run. With one compiler, these are the two
-    newest; with two, from the same sources, the newest run and the newest of another compiler, the older compiler
-    first.
-    """
-    runs = many.runs.filter(~pl.col("profile").is_in(NOT_EVIDENCE), pl.col("rustc").is_not_null()).sort(
-        "started", "run"
-    )
+def repeated(many: ManyRuns) -> list[tuple[str, str, str]]:
+    """Find machines that were measured twice with one compiler: machine, older run, newer run, the two newest."""
+    runs = many.runs.filter(~pl.col("profile").is_in(NOT_EVIDENCE), pl.col("rustc").is_not_null())
     pairs = []
-    for (machine,), mine in runs.group_by("machine", maintain_order=True):
-        *older, newest = mine.select("run", "rustc", "revision").rows()
-        fitting = [row for row in older if (row[1] == newest[1]) == same_compiler]
-        if not same_compiler:  # other sources may be slower by themselves
-            fitting = [row for row in fitting if row[2] is not None and row[2] == newest[2]]
-        if fitting:
-            # Of two compilers the newer one comes second, whichever was measured later.
-            two = sorted([fitting[-1], newest], key=lambda row: release(row[1]))
-            pairs.append((machine, *(run for run, *_ in two)))
+    for (machine,), mine in runs.sort("started", "run").group_by("machine", maintain_order=True):
+        *older, (newest, rustc) = mine.select("run", "rustc").rows()
+        if fitting := [run for run, its in older if its == rustc]:
+            pairs.append((machine, fitting[-1], newest))
     return sorted(pairs)
-
-
-def release(rustc: str) -> tuple:
-    """Return a key that sorts compilers by release: version and date; empty for one without a number."""
-    match = VERSION.match(rustc)
-    return (*map(int, match.group(1, 2, 3)), match[4] or "") if match else ()

@@ -5,9 +5,8 @@ places, and who measured it: memory grows with the number of comparisons, not of
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from async_cost.runs import series
 from async_cost.runs.errata import without_changed
 from async_cost.runs.find import find_runs, open_run
 from async_cost.runs.reader import REMEASURE
-from async_cost.runs.run import Run
 from async_cost.statistics.judge import VERDICTS
 from async_cost.statistics.table import comparisons
 
@@ -132,13 +130,6 @@ def _read(folder: Path) -> Summary:
         for name, rows in table.rows.items()
     ]
     return Summary(row, studies, ratios)
-
-
-def rows_of(folder: Path, schema: Mapping[str, Any], rows: Callable[[Run], Iterable[Sequence]]) -> pl.DataFrame:
-    """Return what `rows` says of the run in `folder`; no rows for a run whose samples cannot be read."""
-    with suppress(DataError):
-        return pl.DataFrame(list(rows(open_run(folder))), schema=schema, orient="row")
-    return pl.DataFrame(schema=schema)
 
 
 def _without_copies(outcomes: Mapping[Path, Summary | str]) -> tuple[dict[Path, Summary], list[tuple[str, str]]]:

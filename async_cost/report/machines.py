@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from async_cost import words
+from async_cost.errors import DataError
 from async_cost.findings.committed import definitions, short
 from async_cost.findings.definitions import (
     LATENCY,
@@ -28,10 +29,11 @@ from async_cost.findings.finding import Judge
 from async_cost.findings.lint import SLOT, slots_of
 from async_cost.findings.record import SHOWN, Finding, Slot, recorded
 from async_cost.machines import hardware
-from async_cost.machines.many import candidate_folders, read_many, rows_of
+from async_cost.machines.many import candidate_folders, read_many
 from async_cost.paths import reports_root
 from async_cost.report import charts, figures
 from async_cost.report.finding import FITTED, forms_of, mark_of, parts
+from async_cost.runs.find import open_run
 from async_cost.runs.judged import seen_by
 from async_cost.runs.record import read_run_info
 from async_cost.runs.run import Run
@@ -126,12 +128,14 @@ def _stated(findings: Sequence[Finding]) -> pl.DataFrame:
 
 
 def _judged(folder: Path, findings: Sequence[Finding], hashes: Mapping[Place, str]) -> pl.DataFrame:
-    """What the run in `folder` says about numbers of findings: JUDGED. Of a committed series it is known already."""
+    """What the run in `folder` says about numbers of findings: JUDGED. Of a committed series it is known already;
+    of a run whose samples cannot be read there is nothing.
+    """
     if known := committed("finding", series_of(folder), hashes):
         columns = ("outcome", "tested", "value", "low", "high", "least", "greatest")
         return pl.DataFrame([(*at, *map(row.get, columns)) for at, row in known.items()], schema=JUDGED, orient="row")
 
-    def judged(run: Run) -> Iterator[tuple]:
+    def rows_of(run: Run) -> Iterator[tuple]:
         tested = seen_by(run, "findings")
         for filled in (filled for result in map(Judge(run), findings) for filled in result.slots):
             id, slot, weighed = filled.slot.id, filled.slot.name, filled.weighed
@@ -141,7 +145,10 @@ def _judged(folder: Path, findings: Sequence[Finding], hashes: Mapping[Place, st
             ends = (filled.ends.get(end) for end in ("least", "greatest"))
             yield id, slot, outcome, seen, weighed.effect, weighed.low, weighed.high, *ends
 
-    return rows_of(folder, JUDGED, judged)
+    try:
+        return pl.DataFrame(list(rows_of(open_run(folder))), schema=JUDGED, orient="row")
+    except DataError:
+        return pl.DataFrame(schema=JUDGED)
 
 
 def _shown(

@@ -34,7 +34,6 @@ from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.find import choose_run
 from async_cost.runs.judged import seen_by
 from async_cost.runs.run import Run
-from async_cost.statistics import disturbance
 from async_cost.statistics.measured import both_ways
 from async_cost.statistics.statement import Outcome
 from async_cost.statistics.table import comparisons
@@ -160,11 +159,6 @@ class Reading:
     def studies(self) -> list[str]:
         """The studies that the run holds."""
         return list(self.run.info.studies)
-
-    @cached_property
-    def conditions(self) -> pl.DataFrame:
-        """Load, stolen time and interruptions, a row for each study: the columns of `disturbance.conditions`."""
-        return disturbance.conditions(self.run)
 
     @cached_property
     def remarks(self) -> pl.DataFrame:

@@ -11,7 +11,6 @@ from async_cost.runs.find import announced
 from async_cost.runs.judged import findings_of_today, seen_by
 from async_cost.runs.profiles import NOT_EVIDENCE, QUIET_LOAD
 from async_cost.runs.run import Run
-from async_cost.statistics.disturbance import steal_share
 from async_cost.statistics.interval import LEAST_EPISODES
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.table import comparisons, covers_hours
@@ -57,7 +56,7 @@ def remarks(run: Run, study: str) -> list[str]:
 def _conditions(run: Run, study: str) -> Iterator[str]:
     """What disturbed one sitting, and whether it is known what it measured, as sentences."""
     details, cores, git = run.study(study), run.info.machine.logical_cores, run.info.git
-    if (share := steal_share(run, study)) is not None and share >= STEAL_SHARE:
+    if (share := _steal_share(run, study)) is not None and share >= STEAL_SHARE:
         stolen = f"{words.number(100 * share)}{words.PERCENT}"
         yield f"Other guests of the host took {stolen} of the processor time (steal)."
     if details.load_before and cores and details.load_before[0] / cores > QUIET_LOAD:
@@ -69,6 +68,20 @@ def _conditions(run: Run, study: str) -> Iterator[str]:
         yield "It is not known which revision was measured."
     elif not git.clean:
         yield "The measured code had uncommitted changes."
+
+
+def _steal_share(run: Run, study: str) -> float | None:
+    """Share of all processor time between start and end that the host gave to others; None if unknown.
+
+    For a resumed measurement it is unknown: the break is between the two readings, perhaps with a restart of the
+    machine.
+    """
+    details, cores = run.study(study), run.info.machine.logical_cores
+    before, after = details.steal_before_ms, details.steal_after_ms
+    if details.resumed or before is None or after is None or details.ended is None or cores is None:
+        return None
+    seconds = words.seconds_between(details.started, details.ended)
+    return (after - before) / 1000 / (seconds * cores) if seconds > 0 else None
 
 
 def ended_early(run: Run) -> str:

@@ -1,4 +1,4 @@
-"""Results of experiments on the measuring (`experiments/`), for the pages that quote it."""
+"""Tables of experiments on the measuring (`experiments/`), for the pages that quote them."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ import polars as pl
 
 from async_cost.paths import repository_root
 
-#: Where results are, below the root of the repository.
+#: Where they are, below the root of the repository.
 FOLDER = Path("data/experiments")
 
 
 def last_experiment(name: str) -> pl.DataFrame:
-    """Read the table `name` of data/experiments, .csv or .csv.gz; no rows without one."""
-    file = next((repository_root() / FOLDER).glob(f"{name}.csv*"), None)
-    return pl.read_csv(file, infer_schema_length=None) if file else pl.DataFrame()
+    """Read data/experiments/<name>.csv; no rows without it."""
+    file = repository_root() / FOLDER / f"{name}.csv"
+    return pl.read_csv(file) if file.exists() else pl.DataFrame()

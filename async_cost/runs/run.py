@@ -52,14 +52,6 @@ class Run:
         failed = _failed(self.study(study))
         return self.time(study) if failed.is_empty() else self.time(study).join(failed, on=KEY, how="anti")
 
-    def seconds(self, study: str) -> float | None:
-        """Return how long all episodes of `study` took; None if one was interrupted, or there is none."""
-        episodes = self.info.studies[study].episodes if study in self.info.studies else ()
-        spans = [
-            words.seconds_between(episode.started, episode.ended) for episode in episodes if episode.ended is not None
-        ]
-        return sum(max(0.0, span) for span in spans) if spans and len(spans) == len(episodes) else None
-
     def comparisons(self, study: str) -> pl.DataFrame:
         """Return what is compared with what, failed keys included, in the order of declaration: the columns of
         `SCHEMA`.

@@ -14,14 +14,13 @@ import polars as pl
 
 from async_cost.paths import runs_root
 from async_cost.runs import series
-from async_cost.runs.comparisons import BASE_KEY, DATA, KEY, PAIR, SCHEMA
+from async_cost.runs.comparisons import BASE_KEY, DATA, KEY, SCHEMA
 from async_cost.runs.find import not_as_announced, open_run, reference, reference_run
 from async_cost.runs.run import Run
-from async_cost.statistics.differences import PLACE, apart, differences, speeds
+from async_cost.statistics.differences import PLACE, differences, speeds
 from async_cost.statistics.interval import LEAST_EPISODES, estimates
 from async_cost.statistics.judge import VERDICTS, judged
-from async_cost.statistics.ratios import paired
-from async_cost.statistics.trials import ALONE, lowest, trial_times
+from async_cost.statistics.trials import ALONE, lowest, paired, trial_times
 
 #: The columns of the table, in their order.
 COLUMNS: dict[str, Any] = (
@@ -95,7 +94,7 @@ def make(run: Run) -> Comparisons:
         time = alone.time(study)
         alone.metrics(study)  # a run is used entirely or not at all
         rows[study], elapsed_ns[study] = time.height, time.select(pl.col("elapsed_ns").sum()).item()
-        parts.append(_paired(alone, study, sum(declared.height for declared, *_ in parts)))
+        parts.append(rounds_of(alone, study, sum(declared.height for declared, *_ in parts)))
     declared, rounds, low, speed = (pl.concat(some) for some in zip(*parts, strict=True))
     estimated = _estimated(declared, rounds, low, speed, _known_hours(run))
     smallest = (pl.col("high") / pl.col("low")).sqrt() * (1 + pl.col("limit")) - 1
@@ -103,10 +102,10 @@ def make(run: Run) -> Comparisons:
     return Comparisons(frame.select(*COLUMNS), rows, elapsed_ns)
 
 
-def _paired(run: Run, study: str, first: int) -> tuple[pl.DataFrame, ...]:
-    """The comparisons of a study, with the kind of their group, their number in the run, from `first` on, and whether
-    the order of linking was drawn for each process; their rounds, with the speed of each; the ratios of the lowest
-    deciles of work on one thread; and the speeds by themselves.
+def rounds_of(run: Run, study: str, first: int) -> tuple[pl.DataFrame, ...]:
+    """Return the comparisons of a study, with the kind of their group, their number in the run, from `first` on, and
+    whether the order of linking was drawn for each process; their rounds, with the speed of each; the ratios of the
+    lowest deciles of work on one thread; and the speeds by themselves.
     """
     details, units = run.study(study), run.units(study)
     kind = pl.col("group").replace_strict(details.kinds, return_dtype=pl.String)
@@ -119,23 +118,6 @@ def _paired(run: Run, study: str, first: int) -> tuple[pl.DataFrame, ...]:
     speed = speeds(trials)
     rounds = paired(trials, declared, units, BY).filter(several).join(speed, on=PLACE, maintain_order="left")
     return declared, rounds, low.filter(several), speed.filter(pl.len() > 1).with_columns(study=pl.lit(study))
-
-
-def of_processes(run: Run) -> pl.DataFrame:
-    """Return what each process says of each comparison: study, PAIR, kind, control, limit, sitting, episode; log_ratio,
-    apart and speed (`differences`), medians over its rounds; lever (the difference, in its spreads).
-    """
-    parts = []
-    for study in run.info.studies:
-        declared, rounds, *_ = _paired(run.uncached(), study, 0)
-        rounds = apart(rounds.rename(PLACES), FACTORS, BY)
-        medians = pl.col("log_ratio", "apart", "speed").median()
-        lever = (pl.col("value") / pl.col("spread")).first()
-        values = rounds.group_by(*BY, "sitting", "episode").agg(medians, lever=lever)
-        parts.append(
-            declared.select(*BY, *POOL, *PAIR, "limit").join(values, on=BY, maintain_order="left_right").drop(BY)
-        )
-    return pl.concat(parts)
 
 
 def _estimated(

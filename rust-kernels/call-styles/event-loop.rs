@@ -59,7 +59,7 @@
 // %%
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque, btree_map};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::marker::PhantomData;
@@ -98,7 +98,7 @@ pub enum Counter {
     /// Readings of the clock.
     ClockReads,
     /// Entries made in the run queue: tasks put into the immediate track, timers into the deferred one.
-    Carts,
+    QueueEntries,
     /// Evaluations made, the handles by which a result can be awaited.
     Handles,
     /// Turns of the loop in which it processed the run queue.
@@ -198,12 +198,12 @@ pub struct Ticket {
     entry: usize,
 }
 
-/// A deferred track: whom to wake, and when.
+/// A deferred track: what to wake, and when.
 pub trait TimerQueue<W>: Default {
     /// Adds a timer; `number` is larger than all before.
     fn insert(&mut self, due: Duration, number: u64, waiter: W) -> Ticket;
 
-    /// Wakes somebody else at that time, or nobody. Returns who it was, if that is still to come.
+    /// Another waiter, or none, for that time. Returns the old one, if the time is still to come.
     fn replace(&mut self, ticket: Ticket, waiter: Option<W>) -> Option<W>;
 
     /// When the next timer is due.
@@ -213,7 +213,7 @@ pub trait TimerQueue<W>: Default {
     fn pop_due(&mut self, now: Duration) -> Option<W>;
 }
 
-/// A kind of deferred track, whoever waits in it.
+/// A kind of deferred track, for every kind of waiter.
 pub trait Timers: 'static {
     /// The track.
     type Queue<W>: TimerQueue<W>;
@@ -242,7 +242,7 @@ impl<W> SortedVec<W> {
         self.0.partition_point(|(other, _)| *other > ticket)
     }
 
-    /// Before the vector grows, the cancelled timers go: who sets and cancels for ever has a vector that ends.
+    /// Before the vector grows, the cancelled timers go: a task that sets and cancels timers for ever has a vector that ends.
     #[cold]
     fn make_room(&mut self) {
         self.0.retain(|(_, waiter)| waiter.is_some());
@@ -289,10 +289,10 @@ impl<W> TimerQueue<W> for SortedVec<W> {
 // stay in it until they would be due, or until it is full.
 
 // %%
-/// A binary heap of timers next to a slab of who waits for them.
+/// A binary heap of timers next to a slab of their waiters.
 pub struct Heap<W = ()> {
     tickets: BinaryHeap<Reverse<Ticket>>,
-    /// The number of the timer that has this entry, and who waits for it.
+    /// The number of the timer that has this entry, and its waiter.
     entries: Slab<(u64, Option<W>)>,
 }
 
@@ -439,7 +439,7 @@ pub fn insert_and_pop<T: Timers>(others: u64) -> impl Fn(&mut Bencher<'_>) {
 // nothing but `epoll_ctl` and `epoll_wait`: it tells the price of readiness from that of the crate.
 
 // %%
-/// What somebody waits for.
+/// What a task waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Nothing, for now.
@@ -475,7 +475,7 @@ pub trait Selector: Send + Sync + Sized + 'static {
     fn delete(&self, descriptor: BorrowedFd<'_>) -> io::Result<()>;
     /// Waits for so long (for ever if that is `None`) and appends the keys of those that are ready.
     fn wait(&self, events: &mut Self::Events, time: Option<Duration>, keys: &mut Vec<u64>) -> io::Result<()>;
-    /// Ends a wait, from any thread; if nobody waits, then the next one.
+    /// Ends a wait, from any thread; if no thread waits, then the next one.
     fn notify(&self) -> io::Result<()>;
 }
 
@@ -650,17 +650,17 @@ pub fn one_report<S: Selector>(bencher: &mut Bencher<'_>) {
 // # Wakers
 //
 // The original has no wakers. A cart holds the evaluation itself, and the loop resumes it. A Rust future does
-// not know who polls it; all it has is a `Waker`, which may be cloned, kept for years, and used on another
+// not know what polls it; all it has is a `Waker`, which may be cloned, kept for years, and used on another
 // thread. So what a waiting future leaves with a timer or a descriptor is the next choice. We call that its *waiter*.
 // Whatever is woken is a slot.
 
 // %%
-/// The number of whoever the loop resumes.
+/// The number of a task, or of the root: of what the loop resumes.
 pub type Slot = u32;
 
-/// Drops what somebody has left behind who waits no longer. To be called when nothing is borrowed: it may be a waker
-/// with code of its own, which may panic.
-fn let_go<W>(waiter: Option<W>) {
+/// Drops a waiter whose task waits no longer. To be called when nothing is borrowed: it may be a waker with code of its
+/// own, which may panic.
+fn drop_waiter<W>(waiter: Option<W>) {
     if mem::needs_drop::<W>() && waiter.is_some() {
         shielded(|| drop(waiter));
     }
@@ -668,9 +668,9 @@ fn let_go<W>(waiter: Option<W>) {
 /// The slot of the program itself.
 pub const ROOT: Slot = 0;
 
-/// What those who wait leave behind, and the queue of those who were woken.
+/// What waiting tasks leave behind, and the queue of the woken ones.
 pub trait Wakers: Sized + 'static {
-    /// Whether other threads can wake somebody.
+    /// Whether other threads can wake a task.
     const FROM_OTHER_THREADS: bool;
     /// What is left behind.
     type Waiter;
@@ -681,19 +681,19 @@ pub trait Wakers: Sized + 'static {
     /// The waker of a new slot; slots come in the order of their numbers.
     fn waker(&self, slot: Slot) -> Waker;
 
-    /// What somebody in slot `current`, polled with `context`, leaves behind.
+    /// What the task in slot `current`, polled with `context`, leaves behind.
     fn waiter(&self, current: Slot, context: &Context<'_>) -> Self::Waiter;
 
-    /// Wakes somebody. A waker of others may panic, which is nobody's business but theirs.
+    /// Wakes a task. A waker of another executor may panic, which is kept from the caller.
     fn wake(&self, waiter: Self::Waiter);
 
-    /// Appends all who were woken, in that order.
+    /// Appends all that were woken, in that order.
     fn take(&self, woken: &mut VecDeque<Slot>);
 
     /// The slot is about to be polled: from now on a wake counts again.
     fn begin(&self, slot: Slot);
 
-    /// The loop is about to wait in its selector; false if it must not, because somebody was woken already.
+    /// The loop is about to wait in its selector; false if it must not, because a task was woken already.
     fn sleep(&self) -> bool {
         true
     }
@@ -708,7 +708,7 @@ pub trait Wakers: Sized + 'static {
 // such as `join!`, do not work, and no other thread can ever wake a slot.
 
 // %%
-/// No wakers: who waits leaves its slot, and is queued at most once until it is polled.
+/// No wakers: a waiting task leaves its slot, and is queued at most once until it is polled.
 #[derive(Default)]
 pub struct Direct {
     order: RefCell<VecDeque<Slot>>,
@@ -970,7 +970,7 @@ impl IndexWakers {
 
     fn drop(_: *const ()) {}
 
-    /// A loop that is gone wakes nobody.
+    /// Does nothing if the loop is gone.
     fn wake(data: *const ()) {
         let word = data.addr() as u64;
         let (number, slot) = ((word >> 32) as u32, word as u32);
@@ -996,8 +996,16 @@ impl Wakers for IndexWakers {
     fn new(selector: &Arc<impl Selector>) -> Self {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
         let remote = Arc::new(Inbox::of(selector));
-        let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        all_loops().insert(number, Arc::clone(&remote));
+        let mut loops = all_loops();
+        // After 2^32 loops numbers begin anew, and some may live still.
+        let number = loop {
+            let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if let btree_map::Entry::Vacant(place) = loops.entry(number) {
+                place.insert(Arc::clone(&remote));
+                break number;
+            }
+        };
+        drop(loops);
         let local = Rc::<Direct>::default();
         loops_of_thread(|loops| loops.push((number, Rc::clone(&local))));
         Self { number, local, remote }
@@ -1086,13 +1094,13 @@ pub fn one_wake<W: Wakers>(bencher: &mut Bencher<'_>) {
 // %%
 /// What a loop is made of.
 pub trait Design: 'static {
-    /// Who counts.
+    /// What counts.
     type Probe: Probe;
-    /// What those who wait leave behind.
+    /// What waiting tasks leave behind.
     type Wakers: Wakers;
     /// The deferred track.
     type Timers: Timers;
-    /// Who asks the operating system.
+    /// What asks the operating system.
     type Selector: Selector;
 }
 
@@ -1120,7 +1128,7 @@ impl<P: Probe, D: Design> Design for Probed<P, D> {
     type Selector = D::Selector;
 }
 
-/// What those who wait leave behind in this design.
+/// What waiting tasks leave behind in this design.
 pub type WaiterOf<D> = <<D as Design>::Wakers as Wakers>::Waiter;
 /// The deferred track of this design.
 type QueueOf<D> = <<D as Design>::Timers as Timers>::Queue<WaiterOf<D>>;
@@ -1148,9 +1156,9 @@ type QueueOf<D> = <<D as Design>::Timers as Timers>::Queue<WaiterOf<D>>;
 struct Entry<W> {
     /// Tells the objects that had this entry apart.
     generation: u32,
-    /// Who waits for it.
+    /// What waits for it.
     waiter: Option<W>,
-    /// Whether it was reported since somebody began to wait.
+    /// Whether it was reported since its waiter began to wait.
     ready: bool,
 }
 
@@ -1161,7 +1169,7 @@ struct Registry<W> {
 }
 
 impl<W> Registry<W> {
-    /// A new entry for which nobody waits; its key.
+    /// A new entry without a waiter; its key.
     fn insert(&mut self) -> u64 {
         // 31 bits: the key of all ones belongs to the selectors.
         self.generation = (self.generation + 1) & (u32::MAX >> 1);
@@ -1185,10 +1193,10 @@ impl<W> Registry<W> {
 // And the loop itself.
 
 // %%
-/// Runs whoever is awake, and asks for the others.
+/// Runs the tasks that are awake, and asks the system for the others.
 pub struct EventLoop<D: Design> {
     began: Instant,
-    /// The queue of those who were woken.
+    /// The queue of the woken tasks.
     pub wakers: D::Wakers,
     immediate: RefCell<VecDeque<Slot>>,
     deferred: RefCell<QueueOf<D>>,
@@ -1204,7 +1212,7 @@ pub struct EventLoop<D: Design> {
     selector: Arc<D::Selector>,
     registry: RefCell<Registry<WaiterOf<D>>>,
     events: RefCell<(<D::Selector as Selector>::Events, Vec<u64>)>,
-    /// Who is being polled.
+    /// The task that is being polled.
     current: Cell<Slot>,
     /// The waker of the root.
     root: Waker,
@@ -1250,16 +1258,16 @@ impl<D: Design> EventLoop<D> {
 
     /// Puts a slot into the immediate track.
     pub fn schedule(&self, slot: Slot) {
-        D::Probe::add(Counter::Carts, 1);
+        D::Probe::add(Counter::QueueEntries, 1);
         self.immediate.borrow_mut().push_back(slot);
     }
 
-    /// Whoever is polled before this is dropped is in that slot: also when it panics.
+    /// What is polled before the result is dropped is in that slot: also when it panics.
     pub fn enter(&self, slot: Slot) -> impl Sized {
         scopeguard::guard(self.current.replace(slot), |before| self.current.set(before))
     }
 
-    /// What whoever is being polled with this context leaves behind.
+    /// What the task that is being polled with this context leaves behind.
     pub fn waiter(&self, context: &Context<'_>) -> WaiterOf<D> {
         self.wakers.waiter(self.current.get(), context)
     }
@@ -1314,10 +1322,10 @@ impl<D: Design> EventLoop<D> {
 
 // %%
 impl<D: Design> EventLoop<D> {
-    /// Finds out who is next.
+    /// Finds out what is next.
     ///
     /// # Panics
-    /// If nobody can ever be awake again, where wakes cannot come from other threads.
+    /// If no task can ever be awake again, where wakes cannot come from other threads.
     fn turn(&self) {
         if self.polled.take() {
             return self.process();
@@ -1338,7 +1346,7 @@ impl<D: Design> EventLoop<D> {
             return self.select(timeout);
         }
         let possible = registered || timeout.is_some() || D::Wakers::FROM_OTHER_THREADS;
-        assert!(possible, "nothing could ever happen: everybody waits for somebody else");
+        assert!(possible, "nothing could ever happen: each task waits for another one");
         if self.wakers.sleep() {
             self.select(timeout);
             self.wakers.awake();
@@ -1377,9 +1385,10 @@ impl<D: Design> EventLoop<D> {
     /// If the root waits already, or if nothing could ever happen again.
     pub fn block_on<F: Future>(&self, root: F, resume: impl Fn(Slot)) -> F::Output {
         assert!(!self.running.get(), "the root waits already: tasks await, they do not block");
+        // Dropped last, when the loop is not running any more: its destructors may block.
+        let mut root = pin!(root);
         let _running = scopeguard::guard(self.running.replace(true), |before| self.running.set(before));
         let _entered = self.enter(ROOT);
-        let mut root = pin!(root);
         let context = &mut Context::from_waker(&self.root);
         loop {
             if let Poll::Ready(output) = root.as_mut().poll(context) {
@@ -1412,7 +1421,7 @@ pub struct Timer<D: Design> {
 impl<D: Design> Timer<D> {
     /// Wakes `waiter` after that time.
     pub fn new(event_loop: &Rc<EventLoop<D>>, after: Duration, waiter: WaiterOf<D>) -> Self {
-        D::Probe::add(Counter::Carts, 1);
+        D::Probe::add(Counter::QueueEntries, 1);
         let due = event_loop.now().saturating_add(after);
         let number = event_loop.number.replace(event_loop.number.get() + 1);
         let ticket = event_loop.deferred.borrow_mut().insert(due, number, waiter);
@@ -1425,10 +1434,10 @@ impl<D: Design> Timer<D> {
         self.ticket.due <= now && self.ticket.number < number
     }
 
-    /// Wakes somebody else, or nobody.
+    /// From now on for this waiter, or none.
     fn replace(&self, waiter: Option<WaiterOf<D>>) {
         let old = self.event_loop.deferred.borrow_mut().replace(self.ticket, waiter);
-        let_go(old);
+        drop_waiter(old);
     }
 }
 
@@ -1462,7 +1471,7 @@ impl<D: Design> Future for Wait<D> {
         let Self { after, event_loop, timer } = self.get_mut();
         match timer {
             Some(timer) if timer.has_fired() => return Poll::Ready(()),
-            // Polled before its time, perhaps by somebody else.
+            // Polled before its time, perhaps by another task.
             Some(timer) => timer.replace(Some(event_loop.waiter(context))),
             None => *timer = Some(Timer::new(event_loop, *after, event_loop.waiter(context))),
         }
@@ -1529,16 +1538,16 @@ impl<D: Design, S: AsFd> Registration<D, S> {
         Ok(Self { event_loop: Rc::clone(event_loop), source, key })
     }
 
-    /// Who waits from now on.
+    /// What waits from now on.
     fn set_waiter(&self, waiter: Option<WaiterOf<D>>) {
         let mut registry = self.event_loop.registry.borrow_mut();
         let entry = registry.get(self.key).expect("the entry of an object that is registered");
         let old = mem::replace(&mut entry.waiter, waiter);
         drop(registry);
-        let_go(old);
+        drop_waiter(old);
     }
 
-    /// Whether it was reported since somebody began to wait.
+    /// Whether it was reported since its waiter began to wait.
     fn is_ready(&self) -> bool {
         self.event_loop.registry.borrow_mut().get(self.key).is_some_and(|entry| entry.ready)
     }
@@ -1551,7 +1560,7 @@ impl<D: Design, S: AsFd> Registration<D, S> {
 impl<D: Design, S: AsFd> Drop for Registration<D, S> {
     fn drop(&mut self) {
         let entry = self.event_loop.registry.borrow_mut().remove(self.key);
-        let_go(entry.and_then(|entry| entry.waiter));
+        drop_waiter(entry.and_then(|entry| entry.waiter));
         count_change::<D>();
         // A descriptor that is closed has been forgotten already.
         _ = self.event_loop.selector.delete(self.source.as_fd());
@@ -1728,6 +1737,18 @@ pub fn root_waits<D: Design>(
 //     .look("for its turn", root_waits::<Parts>(0, async |_| yield_now().await))
 //     .look("for a descriptor", root_waits::<Parts>(0, wait_for_descriptor))
 //     .show()
+
+// %% [markdown]
+// # What is promised
+//
+// Each promise, and each limit, has a test in [`tests`](../../rust-kernels/call-styles/event-loop/tests).
+//
+// | of | promise | test |
+// |---|---|---|
+// | `block_on` | the root is dropped when the loop runs no longer: its destructors may block | `the_root_is_dropped_when_the_loop_runs_no_longer` |
+// | `Wakers` | wakes of other threads end the sleep of the loop | `wakes_of_other_threads_end_the_sleep_of_the_loop`, `no_wake_of_two_threads_is_lost` |
+// | | a waker outlives its loop and does nothing then | `a_waker_may_outlive_its_loop` |
+// | `Direct` | *limit:* a task that waits with another loop is not woken | `without_wakers_a_wait_with_another_loop_is_refused` |
 
 // %% [markdown]
 // # What next

@@ -50,17 +50,19 @@ use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::hint::black_box;
 use std::io;
-use std::mem::{needs_drop, replace};
+use std::mem::{ManuallyDrop, needs_drop, replace};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
+use std::thread::panicking;
 use std::time::Duration;
 
 use call_styles_event_loop::{
-    Counter, Design, Direct, EventLoop, Parts, Probe, Slot, Timer, WaiterOf, Wakers,
+    Counter, Design, Direct, EventLoop, Parts, Probe, ROOT, Slot, Timer, WaiterOf, Wakers,
 };
-use corosensei::{Coroutine, CoroutineResult, Yielder};
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult, Yielder, on_stack};
 use harness::Bencher;
 use idle::shielded;
 use pin_project_lite::pin_project;
@@ -75,11 +77,15 @@ use pin_project_lite::pin_project;
 // and so on: such a chain is dropped link by link, for the stack has an end.
 
 // %%
+/// Results that wait for their turn.
+type Waiting = Vec<Box<dyn Any>>;
+
 /// Drops `first`, and after it, not within, the results that hang on it.
 fn drop_in_turn<T: 'static>(first: T) {
     thread_local! {
-        /// What waits for its turn, while something is being dropped.
-        static WAITING: RefCell<Option<Vec<Box<dyn Any>>>> = const { RefCell::new(None) };
+        /// What waits for its turn, while something is being dropped. Without a destructor of its own: other
+        /// thread-locals may come here when their thread ends.
+        static WAITING: RefCell<Option<ManuallyDrop<Waiting>>> = const { RefCell::new(None) };
     }
     if !needs_drop::<T>() {
         return;
@@ -87,23 +93,25 @@ fn drop_in_turn<T: 'static>(first: T) {
     let mut first = Some(first);
     WAITING.with_borrow_mut(|waiting| match waiting {
         Some(waiting) => waiting.push(Box::new(first.take())),
-        None => *waiting = Some(Vec::new()),
+        None => *waiting = Some(ManuallyDrop::default()),
     });
     if first.is_none() {
         return;
     }
     shielded(|| drop(first));
-    while let Some(next) = WAITING.with_borrow_mut(|waiting| waiting.as_mut().and_then(Vec::pop)) {
+    while let Some(next) =
+        WAITING.with_borrow_mut(|waiting| waiting.as_mut().and_then(|waiting| waiting.pop()))
+    {
         shielded(|| drop(next));
     }
-    WAITING.set(None);
+    WAITING.take().map(ManuallyDrop::into_inner);
 }
 
 // %% [markdown]
 // The cell that it is in:
 
 // %%
-/// A slot and which of its uses, so that nobody cancels the next one.
+/// A slot and which of its uses, so that the next one is not cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Task {
     slot: Slot,
@@ -114,12 +122,12 @@ struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
-/// The result of a call, and who waits for it.
+/// The result of a call, and what waits for it.
 pub struct Conclusion<T: 'static, D: Design> {
     task: Task,
     event_loop: Rc<EventLoop<D>>,
     concluded: Cell<bool>,
-    /// Present from the conclusion until somebody takes it.
+    /// Present from the conclusion until it is taken.
     result: Cell<Option<Result<T, Cancelled>>>,
     waiter: Cell<Option<WaiterOf<D>>>,
 }
@@ -132,14 +140,14 @@ impl<T: 'static, D: Design> Conclusion<T, D> {
         Rc::new(Self { task, event_loop, concluded, result, waiter })
     }
 
-    /// Gives it its result, unless it has one, and schedules whoever waits for it into the next pass.
+    /// Gives it its result, unless it has one, and schedules its waiter into the next pass.
     fn conclude(&self, result: Result<T, Cancelled>) {
         if self.concluded.replace(true) {
             return drop_in_turn(result);
         }
         self.result.set(Some(result));
         if let Some(waiter) = self.waiter.take() {
-            D::Probe::add(Counter::Carts, 1);
+            D::Probe::add(Counter::QueueEntries, 1);
             self.event_loop.wakers.wake(waiter);
         }
     }
@@ -194,13 +202,14 @@ impl<T: 'static, D: Design> Drop for Evaluation<T, D> {
 
 // %% [markdown]
 // The caller's side holds the other reference, and drops it only when the evaluation is concluded: by a result, or,
-// however the call comes to its end, without one. In the original its place is a one-element array, called the *bucket*.
+// however the call comes to its end, without one. This is its *promise*. In the original it is an array of one element,
+// called the bucket.
 
 // %%
 /// The evaluation that wants the result of a call, if there is one.
-pub struct Bucket<T: 'static, D: Design>(Option<Rc<Conclusion<T, D>>>);
+pub struct Promise<T: 'static, D: Design>(Option<Rc<Conclusion<T, D>>>);
 
-impl<T: 'static, D: Design> Bucket<T, D> {
+impl<T: 'static, D: Design> Promise<T, D> {
     fn conclude(&mut self, result: T) {
         if let Some(of) = self.0.take() {
             of.conclude(Ok(result));
@@ -208,7 +217,7 @@ impl<T: 'static, D: Design> Bucket<T, D> {
     }
 }
 
-impl<T: 'static, D: Design> Drop for Bucket<T, D> {
+impl<T: 'static, D: Design> Drop for Promise<T, D> {
     fn drop(&mut self) {
         if let Some(of) = self.0.take() {
             of.conclude(Err(Cancelled));
@@ -237,7 +246,7 @@ pub trait Executor {
     /// The loop, with which procedures wait.
     fn event_loop(&self) -> &Rc<EventLoop<Self::Design>>;
 
-    /// Runs whoever lives in `slot` until it waits.
+    /// Runs what is in `slot`, if anything, until it waits.
     fn resume(&self, slot: Slot);
 
     /// Polls `future` as the root, and runs the loop for as long as it waits. It runs no loop if it does not wait.
@@ -249,8 +258,8 @@ pub trait Executor {
     }
 }
 
-/// What is there after the beginning.
-pub enum Begun<T: 'static, D: Design> {
+/// A call after its beginning.
+pub enum CallState<T: 'static, D: Design> {
     /// It did not wait; this is its result.
     Concluded(T),
     /// It waits.
@@ -267,7 +276,7 @@ pub trait CallStyles<C>: Executor {
     type Output: 'static;
 
     /// Begins at once, until the callee waits for the first time.
-    fn call_nonblock(&self, callee: C) -> Begun<Self::Output, Self::Design>;
+    fn call_nonblock(&self, callee: C) -> CallState<Self::Output, Self::Design>;
 
     /// The same with an evaluation that is made in any case.
     fn call_nonblock_eagerly(&self, callee: C) -> Evaluation<Self::Output, Self::Design>;
@@ -284,9 +293,9 @@ pub trait CallStyles<C>: Executor {
     /// If the loop is running already.
     fn call(&self, callee: C) -> Self::Output {
         match self.call_nonblock(callee) {
-            Begun::Concluded(result) => result,
-            Begun::Waiting(evaluation) => {
-                self.block_on(evaluation).unwrap_or_else(|Cancelled| unreachable!("nobody else has it"))
+            CallState::Concluded(result) => result,
+            CallState::Waiting(evaluation) => {
+                self.block_on(evaluation).unwrap_or_else(|Cancelled| unreachable!("it is known here alone"))
             }
         }
     }
@@ -339,7 +348,7 @@ pub struct Memory(Option<(NonNull<u8>, Layout)>);
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Some((memory, layout)) = self.0.take() {
-            // SAFETY: it comes from a box of this layout, see `Reused::end`, and nobody else has it.
+            // SAFETY: it comes from a box of this layout, see `Reused::end`, and is known here alone.
             unsafe { alloc::dealloc(memory.as_ptr(), layout) };
         }
     }
@@ -383,12 +392,12 @@ impl Boxes for Reused {
 }
 
 // %% [markdown]
-// A future that is called carries its bucket, empty at first.
+// A future that is called carries its promise, empty at first.
 
 // %%
 /// A future that is called.
 mod called {
-    use super::{Bucket, Design, Future, pin_project};
+    use super::{Design, Future, Promise, pin_project};
 
     pin_project! {
         /// A future that is called, and the evaluation that wants its result.
@@ -399,7 +408,7 @@ mod called {
         {
             #[pin]
             pub future: F,
-            pub bucket: Bucket<F::Output, D>,
+            pub promise: Promise<F::Output, D>,
         }
     }
 }
@@ -412,7 +421,7 @@ impl<F: Future + 'static, D: Design> Future for Called<F, D> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = self.project();
         let result = ready!(this.future.poll(context));
-        this.bucket.conclude(result);
+        this.promise.conclude(result);
         Poll::Ready(())
     }
 }
@@ -518,7 +527,7 @@ impl<D: Design, B: Boxes> Occupied<'_, D, B> {
         entry.fixtures = self.fixtures.take();
     }
 
-    /// Drops a future that nobody wants any more. So nobody learns that its destructor panics.
+    /// Drops a future that is not wanted any more. A panic of its destructor stays here.
     fn cancel(mut self, future: Boxed) {
         shielded(|| B::end(&mut self.fixtures().memory, future));
     }
@@ -547,8 +556,8 @@ impl<D: Design, B: Boxes> Futures<D, B> {
     /// If the operating system refuses a selector.
     pub fn new() -> io::Result<Self> {
         let event_loop = Rc::new(EventLoop::new()?);
-        let nobody = Entry { fixtures: None, future: None, generation: 0, cancelled: false };
-        Ok(Self { event_loop, entries: RefCell::new(vec![nobody]), vacant: RefCell::default() })
+        let of_the_root = Entry { fixtures: None, future: None, generation: 0, cancelled: false };
+        Ok(Self { event_loop, entries: RefCell::new(vec![of_the_root]), vacant: RefCell::default() })
     }
 
     /// Calls that are not over.
@@ -574,14 +583,34 @@ impl<D: Design, B: Boxes> Futures<D, B> {
 }
 
 // %% [markdown]
-// A call can be cancelled by all code that has its evaluation, the callee included.
+// A call can be cancelled by all code that has its evaluation, the callee included. What is dropped then may cancel the
+// next call, and so on: now and then such a chain goes on on another stack.
 
 // %%
+/// Calls `work`, which may come back here: of so many calls within each other, the last one has a stack of its own, if
+/// there is memory for it.
+fn with_stack(work: impl FnOnce()) {
+    const WITHIN: u32 = 64;
+    thread_local! {
+        static DEPTH: Cell<u32> = const { Cell::new(0) };
+    }
+    let depth = DEPTH.get();
+    DEPTH.set((depth + 1) % WITHIN);
+    match if depth + 1 == WITHIN { DefaultStack::new(1 << 20).ok() } else { None } {
+        Some(stack) => on_stack(stack, work),
+        None => work(),
+    }
+    DEPTH.set(depth);
+}
+
 impl<D: Design, B: Boxes> Futures<D, B> {
-    /// Ends a call that is not over: drops it where it waits, or after its poll if it is the one that cancels
-    /// itself. Whether it was not over. A destructor that cancels the next call, and so on, needs stack for each.
+    /// Ends a call of this executor that is not over: drops it where it waits, or after its poll if it is the one that
+    /// cancels itself. Whether it was one.
     pub fn cancel<T: 'static>(&self, evaluation: &Evaluation<T, D>) -> bool {
         let Evaluation(of) = evaluation;
+        if !Rc::ptr_eq(&of.event_loop, &self.event_loop) {
+            return false;
+        }
         let mut entries = self.entries.borrow_mut();
         let entry = &mut entries[of.task.slot as usize];
         if entry.generation != of.task.generation || entry.cancelled || evaluation.is_concluded() {
@@ -590,7 +619,8 @@ impl<D: Design, B: Boxes> Futures<D, B> {
         if let Some(future) = entry.future.take() {
             let fixtures = entry.fixtures.take();
             drop(entries);
-            Occupied { executor: self, task: of.task, fixtures }.cancel(future);
+            let occupied = Occupied { executor: self, task: of.task, fixtures };
+            with_stack(|| occupied.cancel(future));
         } else {
             entry.cancelled = true;
             drop(entries);
@@ -614,8 +644,8 @@ impl<D: Design, B: Boxes> Executor for Futures<D, B> {
     fn resume(&self, slot: Slot) {
         let (mut occupied, future) = {
             let mut entries = self.entries.borrow_mut();
-            let entry = &mut entries[slot as usize];
-            // Nobody: it has ended since it was woken.
+            let Some(entry) = entries.get_mut(slot as usize) else { return };
+            // Nothing: it has ended since it was woken.
             let Some(future) = entry.future.take() else { return };
             let task = Task { slot, generation: entry.generation };
             (Occupied { executor: self, task, fixtures: entry.fixtures.take() }, future)
@@ -650,20 +680,20 @@ impl<D: Design, B: Boxes> Drop for Futures<D, B> {
 impl<D: Design, B: Boxes, F: Future + 'static> CallStyles<F> for Futures<D, B> {
     type Output = F::Output;
 
-    fn call_nonblock(&self, future: F) -> Begun<F::Output, D> {
+    fn call_nonblock(&self, future: F) -> CallState<F::Output, D> {
         let mut occupied = self.occupy();
-        let called = B::put(&mut occupied.fixtures().memory, Called { future, bucket: Bucket(None) });
+        let called = B::put(&mut occupied.fixtures().memory, Called { future, promise: Promise(None) });
         match occupied.poll(called, |called, context| called.project().future.poll(context)) {
             (Poll::Ready(result), called) => {
                 let result = Held(Some(result));
                 B::end(&mut occupied.fixtures().memory, called);
-                Begun::Concluded(result.take())
+                CallState::Concluded(result.take())
             }
             (Poll::Pending, mut called) => {
                 let conclusion = Conclusion::new(occupied.task, &self.event_loop);
-                called.as_mut().project().bucket.0 = Some(Rc::clone(&conclusion));
+                called.as_mut().project().promise.0 = Some(Rc::clone(&conclusion));
                 occupied.put_back(called);
-                Begun::Waiting(Evaluation(conclusion))
+                CallState::Waiting(Evaluation(conclusion))
             }
         }
     }
@@ -673,7 +703,7 @@ impl<D: Design, B: Boxes, F: Future + 'static> CallStyles<F> for Futures<D, B> {
         let conclusion = Conclusion::new(occupied.task, &self.event_loop);
         let called = B::put(
             &mut occupied.fixtures().memory,
-            Called { future, bucket: Bucket(Some(Rc::clone(&conclusion))) },
+            Called { future, promise: Promise(Some(Rc::clone(&conclusion))) },
         );
         match occupied.poll(called, |called, context| called.poll(context)) {
             (Poll::Ready(()), called) => B::end(&mut occupied.fixtures().memory, called),
@@ -685,12 +715,12 @@ impl<D: Design, B: Boxes, F: Future + 'static> CallStyles<F> for Futures<D, B> {
     fn call_detached(&self, future: F) -> Evaluation<F::Output, D> {
         let occupied = self.occupy();
         let conclusion = Conclusion::new(occupied.task, &self.event_loop);
-        self.begin_later(occupied, Called { future, bucket: Bucket(Some(Rc::clone(&conclusion))) });
+        self.begin_later(occupied, Called { future, promise: Promise(Some(Rc::clone(&conclusion))) });
         Evaluation(conclusion)
     }
 
     fn call_and_forget(&self, future: F) {
-        self.begin_later(self.occupy(), Called { future, bucket: Bucket(None) });
+        self.begin_later(self.occupy(), Called { future, promise: Promise(None) });
     }
 }
 
@@ -751,31 +781,51 @@ pub type FiberCall<D> = (FiberProc<D>, u64);
 /// A procedure that runs in a fiber.
 pub type FiberProc<D> = Rc<dyn Fn(&Inside<'_, D>, u64) -> u64>;
 
-/// What a procedure can do that runs in a fiber.
+/// What a procedure can do that runs in a fiber. Its waits end at once while the fiber is unwound, because its procedure
+/// panics or its executor is dropped: a stack that is left then could not be unwound any more.
 pub struct Inside<'a, D: Design> {
     event_loop: &'a Rc<EventLoop<D>>,
     slot: Slot,
     yielder: &'a Yielder<Option<FiberCall<D>>, Option<u64>>,
+    /// Whether the executor is being dropped.
+    ends: &'a Cell<bool>,
+    /// Whether the thread was panicking when it entered the fiber.
+    entered_panicking: Cell<bool>,
+}
+
+impl<D: Design> Inside<'_, D> {
+    /// Whether the fiber is being unwound.
+    fn is_unwound(&self) -> bool {
+        panicking() && (!self.entered_panicking.get() || self.ends.get())
+    }
+
+    /// The thread has just entered the fiber.
+    fn entered(&self) {
+        self.entered_panicking.set(panicking());
+    }
 }
 
 impl<D: Design<Wakers = Direct>> Inside<'_, D> {
-    /// Leaves the fiber until somebody resumes it.
+    /// Leaves the fiber until it is resumed.
     fn suspend(&self) {
         self.yielder.suspend(None);
+        self.entered();
     }
 
     /// Waits for so long.
     pub fn wait(&self, time: Duration) {
         let timer = Timer::new(self.event_loop, time, self.slot);
-        while !timer.has_fired() {
+        while !timer.has_fired() && !self.is_unwound() {
             self.suspend();
         }
     }
 
     /// Lets everyone else have a turn.
     pub fn yield_now(&self) {
-        self.event_loop.wakers.wake(self.slot);
-        self.suspend();
+        if !self.is_unwound() {
+            self.event_loop.wakers.wake(self.slot);
+            self.suspend();
+        }
     }
 }
 
@@ -792,18 +842,18 @@ struct FiberEntry<D: Design> {
     /// Whether the fiber has left its procedure in order to wait.
     waits: bool,
     /// The evaluation of the procedure, if anybody wants its result.
-    bucket: Bucket<u64, D>,
+    promise: Promise<u64, D>,
 }
 
 impl<D: Design> FiberEntry<D> {
-    const VACANT: Self = Self { fiber: None, begin: None, waits: false, bucket: Bucket(None) };
+    const VACANT: Self = Self { fiber: None, begin: None, waits: false, promise: Promise(None) };
 
     /// Unwinds the fiber. What is on its stack, and what it should have begun with, may panic: each for itself.
     fn end(self) {
-        let Self { fiber, begin, waits: _, bucket } = self;
+        let Self { fiber, begin, waits: _, promise } = self;
         shielded(|| drop(fiber));
         shielded(|| drop(begin));
-        drop(bucket);
+        drop(promise);
     }
 }
 
@@ -816,6 +866,8 @@ pub struct Fibers<D: Design> {
     vacant: RefCell<Vec<Slot>>,
     /// Whether fibers are used again.
     pooled: bool,
+    /// Whether this is being dropped.
+    ends: Rc<Cell<bool>>,
 }
 
 impl<D: Design<Wakers = Direct>> Fibers<D> {
@@ -826,7 +878,7 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
     pub fn new(pooled: bool) -> io::Result<Self> {
         let event_loop = Rc::new(EventLoop::new()?);
         let entries = RefCell::new(vec![FiberEntry::VACANT]);
-        Ok(Self { event_loop, entries, vacant: RefCell::default(), pooled })
+        Ok(Self { event_loop, entries, vacant: RefCell::default(), pooled, ends: Rc::default() })
     }
 }
 
@@ -838,12 +890,16 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
 impl<D: Design<Wakers = Direct>> Fibers<D> {
     /// A new fiber for this slot.
     fn fiber(&self, slot: Slot) -> Fiber<D> {
-        let (event_loop, pooled) = (Rc::clone(&self.event_loop), self.pooled);
+        let (event_loop, ends, pooled) = (Rc::clone(&self.event_loop), Rc::clone(&self.ends), self.pooled);
         Coroutine::new(move |yielder: &Yielder<_, _>, mut entered| {
-            let inside = Inside { event_loop: &event_loop, slot, yielder };
+            let entered_panicking = Cell::new(false);
+            let inside = Inside { event_loop: &event_loop, slot, yielder, ends: &ends, entered_panicking };
             loop {
+                inside.entered();
                 let Some((procedure, argument)) = entered else { unreachable!("a fiber is begun first") };
                 let result = procedure(&inside, argument);
+                // A vacant fiber keeps nothing of it.
+                drop(procedure);
                 if !pooled {
                     return result;
                 }
@@ -907,11 +963,11 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
         result
     }
 
-    /// The same for a fiber that somebody else may wait for.
+    /// The same for a fiber that may have an evaluation.
     fn enter_and_conclude(&self, slot: Slot, call: Option<FiberCall<D>>) {
         let Some(result) = self.enter(slot, call) else { return };
-        let bucket = self.entries.borrow_mut()[slot as usize].bucket.0.take();
-        Bucket(bucket).conclude(result);
+        let promise = self.entries.borrow_mut()[slot as usize].promise.0.take();
+        Promise(promise).conclude(result);
     }
 }
 
@@ -928,11 +984,11 @@ impl<D: Design<Wakers = Direct>> Executor for Fibers<D> {
     }
 
     fn resume(&self, slot: Slot) {
-        self.event_loop.wakers.begin(slot);
         let mut entries = self.entries.borrow_mut();
-        let entry = &mut entries[slot as usize];
+        let Some(entry) = entries.get_mut(slot as usize).filter(|_| slot != ROOT) else { return };
+        self.event_loop.wakers.begin(slot);
         let call = entry.begin.take();
-        // Nobody: it has ended since it was woken.
+        // Nothing: it has ended since it was woken.
         if call.is_none() && !entry.waits {
             return;
         }
@@ -943,6 +999,7 @@ impl<D: Design<Wakers = Direct>> Executor for Fibers<D> {
 
 impl<D: Design> Drop for Fibers<D> {
     fn drop(&mut self) {
+        self.ends.set(true);
         // As above: with nothing borrowed, since what is unwound may call.
         for slot in 1.. {
             let Some(entry) =
@@ -963,10 +1020,10 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
         slot
     }
 
-    /// The evaluation of the procedure in this slot. Nobody can cancel it, so the generation is not needed.
+    /// The evaluation of the procedure in this slot. It cannot be cancelled, so the generation is not needed.
     fn evaluation(&self, slot: Slot) -> Evaluation<u64, D> {
         let conclusion = Conclusion::new(Task { slot, generation: 0 }, &self.event_loop);
-        self.entries.borrow_mut()[slot as usize].bucket.0 = Some(Rc::clone(&conclusion));
+        self.entries.borrow_mut()[slot as usize].promise.0 = Some(Rc::clone(&conclusion));
         Evaluation(conclusion)
     }
 }
@@ -978,11 +1035,11 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
 impl<D: Design<Wakers = Direct>> CallStyles<FiberCall<D>> for Fibers<D> {
     type Output = u64;
 
-    fn call_nonblock(&self, call: FiberCall<D>) -> Begun<u64, D> {
+    fn call_nonblock(&self, call: FiberCall<D>) -> CallState<u64, D> {
         let slot = self.occupy();
         match self.enter(slot, Some(call)) {
-            Some(result) => Begun::Concluded(result),
-            None => Begun::Waiting(self.evaluation(slot)),
+            Some(result) => CallState::Concluded(result),
+            None => CallState::Waiting(self.evaluation(slot)),
         }
     }
 
@@ -1024,6 +1081,29 @@ pub fn fiber_call() -> impl Fn() -> FiberCall<Parts<Direct>> {
 //     .look("fibers", one_call(Fibers::new(true).expect("a selector"), fiber_call()))
 //     .look("fibers on fresh stacks", one_call(Fibers::new(false).expect("a selector"), fiber_call()))
 //     .show()
+
+// %% [markdown]
+// # What is promised
+//
+// Futures, procedures and results are written by users, and so are their destructors, which may do what other code may.
+// Each promise, and each limit, has a test in [`tests`](../../rust-kernels/call-styles/executors/tests).
+//
+// | of | promise | test |
+// |---|---|---|
+// | `cancel` | it ends calls of its own executor only | `only_its_own_executor_cancels_a_call` |
+// | | calls that cancel each other when they are dropped need no stack for each, and are dropped when it returns | `calls_that_cancel_the_next_one_when_dropped_need_no_stack_for_each` |
+// | `resume` | a slot that there is not is passed over | `a_slot_that_there_is_not_is_passed_over` |
+// | `block_on` | destructors of the root may block, also after a panic | `destructors_of_the_root_may_block_although_it_has_panicked` |
+// | | *limit:* tasks and their destructors may not | `the_root_does_not_wait_within_itself` |
+// | `Evaluation` | it outlives its executor | `evaluations_outlive_their_executor` |
+// | | a chain of results is dropped link by link | `long_chain` |
+// | | thread-locals may hold it, in whatever order they end | `results_and_executors_may_be_kept_until_their_thread_ends` |
+// | `Futures` | slots are used again; *limit:* they are kept until it is dropped, as many as there were calls at once | `used_again` |
+// | `Inside` | destructors may wait while the fiber goes on | `a_destructor_may_wait_in_a_fiber_that_goes_on` |
+// | | their waits end at once while it is unwound | `waits_end_at_once_in_a_fiber_that_panics`, `waits_end_at_once_in_fibers_whose_executor_is_dropped_although_the_thread_panics` |
+// | | a fiber that is called while the thread panics waits | `a_fiber_that_is_called_while_the_thread_panics_waits` |
+// | `Fibers` | a vacant fiber keeps nothing of its last procedure | `a_vacant_fiber_keeps_nothing_of_its_last_procedure` |
+// | | *limit:* a panic on a stack that is unwound ends the process | `a_panic_on_a_stack_that_is_unwound_ends_the_process` |
 
 // %% [markdown]
 // # What next

@@ -80,7 +80,7 @@ use call_styles_event_loop::{
     Polling, Probe, Probed, Selector, SortedVec, Timed, Tree, idle_descriptors, idle_timers, yield_now,
 };
 use call_styles_executors::{
-    Begun, Boxes, CallStyles, Evaluation, Executor, FiberProc, Fibers, Fresh, Futures, Reused,
+    Boxes, CallState, CallStyles, Evaluation, Executor, FiberProc, Fibers, Fresh, Futures, Reused,
 };
 use futures::FutureExt;
 use futures::executor::{LocalPool, LocalSpawner};
@@ -297,15 +297,15 @@ fn batch<C>(on: &impl CallStyles<C, Output = u64>, callee: impl Fn(u64) -> C, lo
         Style::Call => callees.map(|callee| on.call(callee)).sum(),
         Style::Nonblock if load.waits == 0 => callees
             .map(|callee| match on.call_nonblock(callee) {
-                Begun::Concluded(result) => result,
-                Begun::Waiting(_) => unreachable!("it does not wait"),
+                CallState::Concluded(result) => result,
+                CallState::Waiting(_) => unreachable!("it does not wait"),
             })
             .sum(),
         Style::Nonblock => {
             let begun: Vec<_> = callees.map(|callee| on.call_nonblock(callee)).collect();
             let results = begun.into_iter().map(|begun| match begun {
-                Begun::Concluded(result) => result,
-                Begun::Waiting(evaluation) => result(evaluation),
+                CallState::Concluded(result) => result,
+                CallState::Waiting(evaluation) => result(evaluation),
             });
             results.sum()
         }

@@ -36,7 +36,7 @@
 // :build_env CARGO_INCREMENTAL=0
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep idle = { path = "../../rust-kernels/idle" }
-// :dep rustix = { version = "=1.1.6", features = ["event"] }
+// :dep rustix = { version = "=1.1.6", features = ["event", "net"] }
 // :dep sync = { path = "../../rust-kernels/sync" }
 // :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
 
@@ -46,6 +46,7 @@
 // every variant here.
 
 // %%
+use std::any::TypeId;
 use std::cell::{Cell, UnsafeCell};
 use std::collections::TryReserveError;
 use std::convert::Infallible;
@@ -55,6 +56,7 @@ use std::future::{Future, poll_fn};
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop, MaybeUninit};
+use std::net::TcpStream;
 use std::num::NonZero;
 use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
@@ -71,6 +73,8 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::retry_on_intr;
+use rustix::net::ipproto;
+use rustix::net::sockopt::socket_protocol;
 use zero_cost_loop::{
     CONNECTIONS, Counter, Door, Event, FakePoll, FakeStream, Lean, Load, OpensDoors, Probe, READABLE, Repeat,
     SMALL_BUFFER, Source, Stats, TASKS, WRITABLE, Work, WouldBlock, holds_line,
@@ -164,7 +168,7 @@ fn thread_number() -> u64 {
 }
 
 // %% [markdown]
-// The flags are a bitmap with a summary word on top, so that "who is next?" is answered by two bit scans. The
+// The flags are a bitmap with a summary word on top, so that "which is next?" is answered by two bit scans. The
 // scan goes round and round. If it began at the bottom each time, a low task that always wakes itself would
 // lock out the rest.
 
@@ -182,7 +186,7 @@ impl Block {
     /// Where flags and wakes are announced.
     #[inline]
     fn first(&self) -> &'static Block {
-        // SAFETY: set when the block was obtained, to a block, and they live for ever. Whoever sees it sees what it
+        // SAFETY: set when the block was obtained, to a block, and they live for ever. A thread that sees it sees what it
         // points to.
         unsafe { &*self.first.load(Ordering::Acquire) }
     }
@@ -261,7 +265,7 @@ impl Block {
     #[cold]
     fn fetch_remote(&self) {
         for (word, remote) in self.remote.iter().enumerate() {
-            // Whoever raised the flag that led here had set its bit before, and what it wrote before that is seen.
+            // The thread that raised the flag had set its bit before, and what it wrote before that is seen.
             if remote.load(Ordering::Relaxed) != 0 {
                 let flags = remote.swap(0, Ordering::Acquire);
                 self.ready[word].set(self.ready[word].get() | flags);
@@ -321,7 +325,7 @@ impl AddressWaker {
 // has a pool of its own.
 
 // %%
-/// Blocks that nobody owns.
+/// Blocks without an owner.
 fn pool() -> &'static Mutex<Vec<&'static Block>> {
     #[cfg(not(under_loom))]
     static POOL: Mutex<Vec<&Block>> = Mutex::new(Vec::new());
@@ -372,7 +376,7 @@ impl Drop for OwnedBlock {
         // Wakes that came are for tasks that have gone. They are not announced: the first block may have another owner
         // by now. Late ones may still come; they flag nothing worse than a task of the next owner.
         for remote in &self.block.remote {
-            remote.swap(0, Ordering::Relaxed); // nobody asks who woke, or why
+            remote.swap(0, Ordering::Relaxed); // what was written before the wake does not matter
         }
         while self.block.take_ready().is_some() {}
         self.block.any_ready.set(false);
@@ -388,7 +392,7 @@ impl Drop for OwnedBlock {
 // whole process. So whatever is dropped on that way is shielded, each for itself.
 
 // %%
-/// Runs code that is not ours, where nobody learns that it panics. Out of the way: no request comes here.
+/// Runs code that is not ours, whose panic stays here. Out of the way: no request comes here.
 #[cold]
 fn shielded(work: impl FnOnce()) {
     idle::shielded(work);
@@ -477,7 +481,7 @@ impl<T> Table<T> {
         if number == self.places.len() {
             return None;
         }
-        // SAFETY: the place exists, and nobody refers to it: it is not initialised.
+        // SAFETY: the place exists, and no reference to it: it is not initialised.
         unsafe { self.places.as_ptr().cast::<T>().add(number).write(value(number)) };
         self.length.set(number + 1);
         self.get(number)
@@ -492,7 +496,7 @@ impl<T> Drop for Table<T> {
     fn drop(&mut self) {
         let first = self.places.as_ptr().cast::<T>();
         for number in 0..if mem::needs_drop::<T>() { self.length.get() } else { 0 } {
-            // SAFETY: so many are initialised, and nobody refers to them any more.
+            // SAFETY: so many are initialised, and no reference to them is left.
             shielded(|| unsafe { first.add(number).drop_in_place() });
         }
     }
@@ -547,14 +551,14 @@ pub unsafe trait System: Sized {
     type Stream: Object<Self>;
 
     /// Replaces the content of `events` by what is ready. If that is nothing and it `may_wait`, it waits, until
-    /// something is or the notifier is woken. Whether it may is the last thing that it asks: nobody looks for tasks that
+    /// something is or the notifier is woken. Whether it may is the last thing that it asks: no caller looks for tasks that
     /// are woken on this thread between that and the wait.
     fn poll(&self, events: &mut Vec<Self::Event>, may_wait: impl FnOnce() -> bool);
 
     /// The key under which the object of this event was registered.
     fn key(event: &Self::Event) -> usize;
 
-    /// Whether nothing more will come from the object.
+    /// Whether nothing more will come from the object, or there is a mark in it where each read stops.
     fn is_end(event: &Self::Event) -> bool;
 
     /// Ends a wait in [`poll`](Self::poll), on any thread. An event that this takes has the key `key`.
@@ -563,7 +567,7 @@ pub unsafe trait System: Sized {
     /// The system's error, when it cannot watch one thing more.
     ///
     /// # Safety
-    /// `key` is good for whoever is given the events of this system, for as long as there is a system. A [`Reactor`]
+    /// `key` is good for every caller that is given the events of this system, for as long as there is a system. A [`Reactor`]
     /// takes it for the address of one of its entries.
     unsafe fn notifier(&self, key: usize) -> io::Result<Waker>;
 }
@@ -755,24 +759,24 @@ impl From<Full> for io::Error {
 // is the address of a task.
 
 // %%
-/// The word of an object for which nobody waits: an operation may be tried.
-const NOBODY: usize = 0;
-/// The word of an object for which nobody waits, but which a read has just emptied: another read would block.
+/// The word of an object for which no task waits: an operation may be tried.
+const NO_TASK: usize = 0;
+/// The word of an object for which no task waits, but which a read has just emptied: another read would block.
 const DRAINED: usize = 1;
 /// The word of an object for which a foreign waker waits. All larger words are addresses of tasks.
 const FOREIGN: usize = 2;
 
 /// What the reactor knows of one I/O object.
 pub struct Entry<Y: System, P> {
-    /// [`NOBODY`], [`DRAINED`], [`FOREIGN`] or the task that waits. Nobody waits for a vacant entry.
+    /// [`NO_TASK`], [`DRAINED`], [`FOREIGN`] or the task that waits. No task waits for a vacant entry.
     waits: Cell<usize>,
     /// The address of the task that waited here last, or 0 if that was a foreign waker. A waker at that address is the
     /// task's own.
     owner: Cell<usize>,
     /// The waker, while a foreign one waits.
     foreign: Cell<Option<Waker>>,
-    /// Whether the system has said that nothing more will come.
-    ended: Cell<bool>,
+    /// Whether a read that does not fill its buffer has emptied the object; `None` where that was not asked yet.
+    empties: Cell<Option<bool>>,
     /// Whether the object is watched for writing, too.
     watches_writes: Cell<bool>,
     /// While vacant, the next vacant entry.
@@ -808,10 +812,10 @@ pub struct Reactor<Y: System, P> {
 impl<Y: System, P> Entry<Y, P> {
     fn new() -> Self {
         Self {
-            waits: Cell::new(NOBODY),
+            waits: Cell::new(NO_TASK),
             owner: Cell::new(0),
             foreign: Cell::new(None),
-            ended: Cell::new(false),
+            empties: Cell::new(None),
             watches_writes: Cell::new(false),
             next_vacant: Cell::new(ptr::null()),
             reactor: Cell::new(ptr::null()),
@@ -883,7 +887,7 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
         // SAFETY: `entry` is one of ours, and they live as long as our system.
         unsafe { object.register(&self.system, ptr::from_ref(entry).expose_provenance(), interest) }?;
         entry.reactor.set(self);
-        entry.ended.set(false);
+        entry.empties.set(None);
         entry.watches_writes.set(false);
         if P::COUNTS {
             self.objects.set(self.objects.get() + 1);
@@ -903,7 +907,7 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
 /// more to be dropped, which is what `extern` is for.
 #[cold]
 #[inline(never)]
-extern "C" fn let_go(foreign: &Cell<Option<Waker>>) {
+extern "C" fn drop_foreign(foreign: &Cell<Option<Waker>>) {
     shielded(|| drop(foreign.take()));
 }
 
@@ -913,10 +917,10 @@ extern "C" fn let_go(foreign: &Cell<Option<Waker>>) {
 // %%
 impl<Y: System, P: Probe> Reactor<Y, P> {
     /// The entry of the object to which an event belongs. If that was unregistered a moment ago, the entry is vacant
-    /// and nobody waits, or it has a new object, whose task is polled once without need.
+    /// and no task waits, or it has a new object, whose task is polled once without need.
     #[inline]
     fn entry(&self, event: &Y::Event) -> &Entry<Y, P> {
-        // SAFETY: whoever gives the system a key promises that it is the address of one of our entries, as `new` and
+        // SAFETY: each caller that gives the system a key promises that it is the address of one of our entries, as `new` and
         // `register` do; these live as long as the reactor.
         unsafe { &*ptr::with_exposed_provenance(Y::key(event)) }
     }
@@ -924,20 +928,20 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
     /// Makes an entry vacant.
     #[inline]
     fn vacate(&self, entry: &Entry<Y, P>, list: usize) {
-        let waits = entry.waits.replace(NOBODY);
+        let waits = entry.waits.replace(NO_TASK);
         entry.next_vacant.set(self.first_vacant[list].replace(entry));
         if waits == FOREIGN {
             // The last thing here, since it runs foreign code, which may do with this reactor what it likes.
-            let_go(&entry.foreign);
+            drop_foreign(&entry.foreign);
         }
     }
 
-    /// The executor goes, and its tasks with it: nobody waits any more.
+    /// The executor goes, and its tasks with it: none waits any more.
     fn detach(&self) {
         for entry in self.entries.iter() {
             entry.owner.set(0);
             if entry.waits.get() > FOREIGN {
-                entry.waits.set(NOBODY);
+                entry.waits.set(NO_TASK);
             }
         }
         self.tasks.set(None);
@@ -1121,7 +1125,7 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
     /// Drops an object if it is in its entry, which is vacant then.
     ///
     /// # Safety
-    /// The object is there, and nobody refers to it any more.
+    /// The object is there, and no reference to it is left.
     #[inline]
     unsafe fn end<L: Place<Y>>(&self, entry: &Entry<Y, P>) {
         let _vacant = OnDrop(|| self.vacate(entry, L::LIST));
@@ -1166,7 +1170,7 @@ impl<'r, Y: System, P: Probe> Io<'r, Y, P> {
         interest: Y::Interest,
     ) -> io::Result<Self> {
         let entry = reactor.take_entry(<InEntry as Place<Y>>::LIST)?;
-        // SAFETY: nobody refers to the content of a vacant entry.
+        // SAFETY: there is no reference to the content of a vacant entry.
         let stream = unsafe { (*entry.stream.get()).write(stream) };
         // SAFETY: the stream is there, and there is no `Io` that refers to it.
         let give_back = OnDrop(|| unsafe { reactor.end::<InEntry>(entry) });
@@ -1257,7 +1261,7 @@ impl<Y: System, P: Probe, L: Place<Y>> Operation<'_, Y, P, L> {
         call: impl FnOnce(&L::Object) -> Result<Out, WouldBlock>,
     ) -> Poll<Out> {
         P::add(Counter::OperationPolls, 1);
-        if self.tried && self.entry.waits.get() != NOBODY {
+        if self.tried && self.entry.waits.get() != NO_TASK {
             P::add(Counter::NotReadyPolls, 1);
         } else {
             // SAFETY: they are those of an `Io`, which made us and is borrowed mutably.
@@ -1283,8 +1287,8 @@ impl<'a, Y: System, P, L: Place<Y> + 'a> Drop for Operation<'a, Y, P, L> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.tried && self.entry.waits.get() == FOREIGN {
-            self.entry.waits.set(NOBODY);
-            let_go(&self.entry.foreign);
+            self.entry.waits.set(NO_TASK);
+            drop_foreign(&self.entry.foreign);
         }
     }
 }
@@ -1544,7 +1548,7 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
         // Off the list first: `make` may spawn. If it panics the slot goes back.
         self.first_vacant.set(slot.next.get());
         let give_back = OnDrop(|| self.vacate(slot));
-        // SAFETY: the slot is vacant and not in the list, so nobody else refers to its content.
+        // SAFETY: the slot is vacant and not in the list, so there is no other reference to its content.
         unsafe { (*slot.future.get()).write(make()) };
         mem::forget(give_back);
         if QUEUED {
@@ -1594,7 +1598,7 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
             self.vacate(slot);
         });
         // SAFETY: the slot holds a future, which will not be used as one again: the caller does not refer to it, and
-        // nobody polls while its destructor runs.
+        // nothing polls it while its destructor runs.
         unsafe { (*slot.future.get()).assume_init_drop() };
     }
 
@@ -1652,15 +1656,15 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
     /// Polls the system.
     #[inline(always)]
     fn refill(&self, events: &mut Vec<Y::Event>, before_wait: &mut impl FnMut()) {
-        let nobody_is_awake = || self.first_new.get().is_null() && !self.first_block.any_ready.get();
-        if nobody_is_awake() {
+        let none_is_awake = || self.first_new.get().is_null() && !self.first_block.any_ready.get();
+        if none_is_awake() {
             before_wait();
         }
         // Afterwards, for it may have waited itself, and so have taken a wake of another thread for its own.
         if self.first_block.any_remote.load(Ordering::Relaxed) {
             self.fetch_remote();
         }
-        self.reactor.system.poll(events, nobody_is_awake);
+        self.reactor.system.poll(events, none_is_awake);
         P::add(Counter::Events, events.len());
     }
 
@@ -1697,7 +1701,7 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
     }
 }
 
-/// Wakes whoever waits, in his own way.
+/// Wakes a task of another executor, by its own waker.
 #[cold]
 fn wake_foreign<Y: System, P>(entry: &Entry<Y, P>) {
     if let Some(waker) = entry.foreign.take() {
@@ -1709,12 +1713,12 @@ fn wake_foreign<Y: System, P>(entry: &Entry<Y, P>) {
 // And this is the choice itself, for every poll of every task. A woken task may have finished since, or be new.
 
 // %%
-/// Whose turn it is.
+/// What is next.
 enum Next<'e, F> {
     Pooled(&'e Slot<F>),
     Root,
-    /// The reactor's, because nobody is awake or all patience is spent.
-    Nobody,
+    /// The reactor, because no task is awake, or enough were polled since.
+    Reactor,
 }
 
 impl<F> Slot<F> {
@@ -1735,9 +1739,9 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
         for event in events {
             let entry = self.reactor.entry(event);
             if Y::is_end(event) {
-                entry.ended.set(true);
+                entry.empties.set(Some(false));
             }
-            let waits = entry.waits.replace(NOBODY);
+            let waits = entry.waits.replace(NO_TASK);
             if waits > FOREIGN {
                 // SAFETY: the reactor knows the tasks of one executor at a time, as long as that lives; and a task has
                 // the address of its slot.
@@ -1762,7 +1766,7 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
                 return next;
             }
         }
-        Next::Nobody
+        Next::Reactor
     }
 }
 
@@ -1781,7 +1785,7 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
 
     #[inline(always)]
     fn poll_pooled(&self, slot: &Slot<F>) {
-        // SAFETY: a started task holds a future. It is never moved out of its slot; and nobody else refers to
+        // SAFETY: a started task holds a future. It is never moved out of its slot; and there is no other reference to
         // it, because only `run` does so and `run` does not nest.
         let future = unsafe { Pin::new_unchecked((*slot.future.get()).assume_init_mut()) };
         let retire = OnDrop(|| shielded(|| self.retire(slot)));
@@ -1868,7 +1872,7 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
         self.run_with(root, || ())
     }
 
-    /// The same; calls `before_wait` whenever nobody is awake, before it asks the system, which may wait then.
+    /// The same; calls `before_wait` whenever no task is awake, before it asks the system, which may wait then.
     ///
     /// # Panics
     /// As [`run`](Self::run), and if `before_wait` does.
@@ -1902,7 +1906,7 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
                             root.as_mut().finish(output);
                         }
                     }
-                    Next::Nobody => break,
+                    Next::Reactor => break,
                 }
             }
             if self.is_empty() && place.task.stage.get() == Stage::Vacant {
@@ -2076,11 +2080,13 @@ impl<S> Epoll<S> {
 }
 
 // %% [markdown]
-// An event may say that the other side has finished. That must be kept: it is a change like any other and is said once.
+// An event may say that the other side has finished, or has sent a byte that is urgent, where reads stop. That must be
+// kept: it is a change like any other and is said once.
 
 // %%
 /// What every object is watched for. Writing is added when a write had to wait for the first time.
-const READS: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+const READS: EventFlags =
+    EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::PRI).union(EventFlags::ET);
 
 // SAFETY: the kernel hands out the keys that it was given.
 unsafe impl<S: AsFd> System for Epoll<S> {
@@ -2101,7 +2107,7 @@ unsafe impl<S: AsFd> System for Epoll<S> {
     #[inline(always)]
     fn is_end(event: &epoll::Event) -> bool {
         let flags = event.flags; // a copy: the structure is packed
-        flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
+        flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR | EventFlags::PRI)
     }
 
     unsafe fn notifier(&self, key: usize) -> io::Result<Waker> {
@@ -2125,8 +2131,10 @@ unsafe impl<S: AsFd, T: AsFd> Object<Epoll<S>> for T {
 }
 
 // %% [markdown]
-// A read that does not fill its buffer has emptied the socket. The next read would block, and is not tried: a request on
-// a connection that stays open takes one read and one write.
+// A read that does not fill its buffer has emptied a TCP socket. The next read would block, and is not tried: a request
+// on a connection that stays open takes one read and one write. Of others that is not so: a read takes one packet of
+// those that are there, or the bytes up to the next file that was sent along, or what a stream of a user's own has in a
+// buffer. So it has to be a `TcpStream`; and since that can be made of any descriptor, the kernel is asked once for each.
 
 // %%
 /// What came of a call that does not block.
@@ -2142,6 +2150,11 @@ pub fn tried<T>(outcome: io::Result<T>) -> Result<io::Result<T>, WouldBlock> {
 
 /// A system whose streams are sockets.
 pub trait Sockets: System {
+    /// Whether a read from `stream` that does not fill its buffer has emptied it, unless an event says otherwise.
+    fn empties(_stream: &Self::Stream) -> bool {
+        false
+    }
+
     /// Tells of writes to `stream` as well, from now on.
     ///
     /// # Errors
@@ -2152,7 +2165,31 @@ pub trait Sockets: System {
     unsafe fn watch_writes(&self, stream: &Self::Stream, key: usize) -> io::Result<()>;
 }
 
+/// Whether a type is `TcpStream`.
+trait IsTcp {
+    fn is_tcp(&self) -> bool
+    where
+        Self: 'static;
+}
+
+impl<S> IsTcp for PhantomData<S> {
+    fn is_tcp(&self) -> bool
+    where
+        Self: 'static,
+    {
+        TypeId::of::<S>() == TypeId::of::<TcpStream>()
+    }
+}
+
 impl<S: AsFd> Sockets for Epoll<S> {
+    #[cold]
+    fn empties(stream: &S) -> bool {
+        let of: &dyn IsTcp = &PhantomData::<S>;
+        // SAFETY: only a lifetime changes, of what holds nothing and says nothing but which type it is.
+        let of: &(dyn IsTcp + 'static) = unsafe { mem::transmute(of) };
+        of.is_tcp() && socket_protocol(stream) == Ok(Some(ipproto::TCP))
+    }
+
     #[cold]
     unsafe fn watch_writes(&self, stream: &S, key: usize) -> io::Result<()> {
         let flags = READS | EventFlags::OUT;
@@ -2164,6 +2201,18 @@ impl<S: AsFd> Sockets for Epoll<S> {
 // Reading and writing are attempts, repeated when the object is ready.
 
 // %%
+impl<Y: Sockets, P: Probe, L: Place<Y, Object = Y::Stream>> Operation<'_, Y, P, L> {
+    /// Whether a read that does not fill its buffer has emptied the stream.
+    #[cold]
+    fn empties(&self) -> bool {
+        // SAFETY: they are those of an `Io`, which made us and is borrowed mutably.
+        let ask = || Y::empties(unsafe { L::object(self.known, self.entry) });
+        let empties = self.entry.empties.get().unwrap_or_else(ask);
+        self.entry.empties.set(Some(empties));
+        empties
+    }
+}
+
 impl<Y: Sockets, P: Probe, L> Io<'_, Y, P, L>
 where
     L: Place<Y, Object = Y::Stream>,
@@ -2182,8 +2231,8 @@ where
                 return operation.wait(context);
             }
             let outcome = ready!(operation.poll(context, |mut stream| tried(stream.read(buffer))));
-            let left_nothing = outcome.as_ref().is_ok_and(|length| (1..buffer.len()).contains(length));
-            if left_nothing && !entry.ended.get() {
+            let is_short = outcome.as_ref().is_ok_and(|length| (1..buffer.len()).contains(length));
+            if is_short && (entry.empties.get() == Some(true) || operation.empties()) {
                 entry.waits.set(DRAINED);
             }
             Poll::Ready(outcome)
@@ -2209,3 +2258,27 @@ where
         })
     }
 }
+
+// %% [markdown]
+// # What is promised
+//
+// Futures, streams and wakers are written by users, and so are their destructors. Each promise, and each limit, has a test
+// in [`tests`](../../rust-kernels/ladder/frontier/tests).
+//
+// | of | promise | test |
+// |---|---|---|
+// | `run` | it returns when the root and all tasks have ended | `run_returns_what_the_root_returns_when_all_tasks_are_done` |
+// | | a panic ends its task and the root, and no other task | `a_panic_ends_its_task_and_the_root_and_no_other` |
+// | | a destructor that panics ends neither the process nor another task | `a_task_that_panics_again_when_it_is_dropped_ends_alone`, `a_root_and_an_output_that_panic_when_they_are_dropped_do_not_end_the_process` |
+// | | a task that wakes itself for ever starves no other, and no object | `a_task_that_always_wakes_itself_starves_neither_tasks_nor_objects` |
+// | | *limit:* it does not nest | `run_does_not_nest` |
+// | `spawn` | a full executor refuses, and makes no future; one that is being made may spawn, or panic | `an_executor_has_room_for_none_or_many_and_refuses_more`, `a_maker_may_spawn`, `a_panicking_maker_gives_its_slot_back` |
+// | `Executor` | its futures are dropped with it, each although others panic | `futures_are_dropped_with_their_executor`, `tasks_that_panic_when_their_executor_is_dropped_do_not_keep_the_others` |
+// | | wakers work on any thread, and after it | `wakers_work_on_any_thread_after_their_executor` |
+// | | *limit:* slots are as many as its capacity, from the start to the end | `an_executor_has_room_for_none_or_many_and_refuses_more` |
+// | `Reactor` | *limit:* it has one executor at a time | `a_reactor_has_one_executor` |
+// | | a full one refuses, and drops what it was given | `a_full_reactor_refuses_and_closes_what_it_was_given` |
+// | `Io` | an operation that is given up leaves its object usable, and no waker | `an_abandoned_operation_leaves_its_object_usable`, `operations_given_up_ended_and_superseded_leave_no_waker` |
+// | | a stream that panics when it is dropped leaves its place | `a_stream_that_panics_when_it_is_dropped_leaves_its_place` |
+// | `read` | what is there is read: packets, bytes behind a file or an urgent one, what a stream has in a buffer | `packets_that_are_there_are_read_one_by_one`, `bytes_behind_a_file_that_was_sent_along_are_read`, `bytes_behind_an_urgent_one_are_read`, `what_a_stream_has_kept_itself_is_read` |
+// | memory | what ends leaves nothing, with or without a panic | `tasks_that_end_panic_or_are_woken_leave_nothing`, `executors_that_end_with_or_without_a_panic_leave_nothing`, `reactors_leave_nothing` |

@@ -46,11 +46,10 @@
 // :dep crossbeam-deque = "=0.8.8"
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep idle = { path = "../../rust-kernels/idle" }
-// :dep slab = "=0.4.12"
 // :dep sync = { path = "../../rust-kernels/sync" }
 
 // %% [markdown]
-// The executor uses the standard library, the deques of crossbeam, a slab, and `idle`, of which more below.
+// The executor uses the standard library, the deques of crossbeam, and `idle`, of which more below.
 
 // %%
 use std::any::Any;
@@ -69,7 +68,6 @@ use std::time::{Duration, Instant};
 
 use harness::{Bencher, Counts, Key, Study, UnequalWork};
 use idle::{Idle, shielded};
-use slab::Slab;
 
 // %% [markdown]
 // Threads meet in few places, and for those a run without trouble proves little. So whatever several threads touch
@@ -112,8 +110,8 @@ use sync::{Arc, Mutex};
 /// Sleeps that wait for their time.
 #[derive(Default)]
 struct Timers {
-    /// How many there are. Written under the lock of the entries; whoever has to know of another thread's is unparked
-    /// by it.
+    /// How many there are. Written under the lock of the entries; a thread that has to know of one that another
+    /// thread has set is unparked by it.
     armed: std::sync::atomic::AtomicUsize,
     entries: std::sync::Mutex<Entries>,
 }
@@ -121,10 +119,10 @@ struct Timers {
 #[derive(Default)]
 struct Entries {
     /// By deadline, and by a number that tells those of one deadline apart.
-    wakers: BTreeMap<(Instant, usize), Waker>,
+    wakers: BTreeMap<(Instant, u64), Waker>,
     /// The last of these numbers.
-    last: usize,
-    /// Nobody fires them any more.
+    last: u64,
+    /// They are not fired any more.
     closed: bool,
 }
 
@@ -132,13 +130,13 @@ struct Entries {
 // A waker may be foreign code: if it panics, that affects only the future that waits with it.
 
 // %%
-/// Wakes whoever it is, and whatever that does.
+/// Wakes, whatever that does: the waker may be foreign code.
 fn wake_shielded(waker: Waker) {
     shielded(|| waker.wake());
 }
 
-/// Drops a waker that is no longer needed, and whatever that does.
-fn let_go(waker: Option<Waker>) {
+/// Drops a waker that is no longer needed, whatever that does.
+fn drop_shielded(waker: Option<Waker>) {
     if waker.is_some() {
         shielded(|| drop(waker));
     }
@@ -150,14 +148,14 @@ fn let_go(waker: Option<Waker>) {
 
 // %%
 impl Timers {
-    /// Wakes whoever's time has come.
+    /// Wakes those whose time has come.
     fn fire(&self) {
         if self.armed.load(Ordering::Relaxed) == 0 {
             return;
         }
         let due: Vec<Waker> = {
             let mut entries = self.entries.lock().unwrap();
-            let later = entries.wakers.split_off(&(Instant::now(), usize::MAX));
+            let later = entries.wakers.split_off(&(Instant::now(), u64::MAX));
             self.armed.store(later.len(), Ordering::Relaxed);
             std::mem::replace(&mut entries.wakers, later).into_values().collect()
         };
@@ -190,8 +188,8 @@ impl Timers {
 // %%
 impl Timers {
     /// Adds a sleep, or gives the one of this number another waker; returns its number, which no other sleep of this
-    /// worker has, and whether it was added. `None` when nobody fires them any more.
-    fn set(&self, deadline: Instant, number: Option<usize>, waker: &Waker) -> Option<(usize, bool)> {
+    /// worker has, and whether it was added. `None` when they are not fired any more.
+    fn set(&self, deadline: Instant, number: Option<u64>, waker: &Waker) -> Option<(u64, bool)> {
         let waker = waker.clone();
         let mut entries = self.entries.lock().unwrap();
         if entries.closed {
@@ -203,17 +201,17 @@ impl Timers {
         self.armed.store(entries.wakers.len(), Ordering::Relaxed);
         drop(entries);
         let added = former.is_none();
-        let_go(former);
+        drop_shielded(former);
         Some((number, added))
     }
 
-    fn remove(&self, deadline: Instant, number: usize) {
+    fn remove(&self, deadline: Instant, number: u64) {
         let mut entries = self.entries.lock().unwrap();
         let removed = entries.wakers.remove(&(deadline, number));
         self.armed.store(entries.wakers.len(), Ordering::Relaxed);
         // The waker last: it may hold the last reference to a task, which may hold a sleep.
         drop(entries);
-        let_go(removed);
+        drop_shielded(removed);
     }
 }
 
@@ -270,10 +268,145 @@ const RUNNING: usize = 2;
 const DONE: usize = 4;
 /// There is a join handle.
 const JOINED: usize = 8;
-/// The header holds the waker of whoever awaits the join handle.
+/// The header holds a waker for the join handle, which is awaited.
 const AWAITED: usize = 16;
+/// Its home has noted it, because it has slept. Only the thread that runs the task reads this.
+const NOTED: usize = 32;
 /// One reference.
-const REFERENCE: usize = 32;
+const REFERENCE: usize = 64;
+
+/// That number at one moment.
+#[derive(Clone, Copy)]
+struct State(usize);
+
+impl State {
+    fn is_scheduled(self) -> bool {
+        self.0 & SCHEDULED != 0
+    }
+
+    fn is_running(self) -> bool {
+        self.0 & RUNNING != 0
+    }
+
+    fn is_done(self) -> bool {
+        self.0 & DONE != 0
+    }
+
+    fn has_handle(self) -> bool {
+        self.0 & JOINED != 0
+    }
+
+    fn is_awaited(self) -> bool {
+        self.0 & AWAITED != 0
+    }
+
+    fn is_noted(self) -> bool {
+        self.0 & NOTED != 0
+    }
+
+    /// Only wakers know of it.
+    fn is_asleep(self) -> bool {
+        self.0 & (SCHEDULED | RUNNING | DONE) == 0
+    }
+
+    fn is_last_reference(self) -> bool {
+        self.0 / REFERENCE == 1
+    }
+
+    /// Half of what can be counted: the other half is for threads that come here before the process has ended.
+    fn has_too_many_references(self) -> bool {
+        self.0 > usize::MAX / 2
+    }
+}
+
+// %% [markdown]
+// Here is everything that happens to that number, but for its references. A task is
+//
+// - *asleep*: only wakers know of it;
+// - *queued*: in a queue, or on the way there (scheduled);
+// - *running*: being polled;
+// - *woken*: running and scheduled, that is woken while it is polled, or in a queue since such a poll;
+// - *done*, or *done and woken*: by a wake that came too late.
+//
+// Its handle is *there*, *awaited* or *gone*; and *left*, if it went while the thread that ended the task was about to
+// use the waker that it had left. A dash stands for no change.
+//
+// | step | the task | its handle | the task then | its handle then |
+// |---|---|---|---|---|
+// | a wake | asleep | any | queued | - |
+// | a wake | queued | any | - | - |
+// | a wake | running | any | woken | - |
+// | a wake | woken | any | - | - |
+// | a wake | done | any | done and woken | - |
+// | a wake | done and woken | any | - | - |
+// | the start of a poll | queued | any | running | - |
+// | the start of a poll | woken | any | running | - |
+// | the end of a poll | running | any | asleep | - |
+// | the end of a poll | woken | any | queued | - |
+// | the last end of a poll | running | any | done | - |
+// | the last end of a poll | woken | any | done and woken | - |
+// | after the wake for the handle | any that is done | awaited | - | there |
+// | after the wake for the handle | any that is done | left | - | gone |
+// | the handle takes its waker back | any that is not done | awaited | - | there |
+// | the handle leaves a waker | any | there | - | awaited |
+// | the handle was too late | any that is done | awaited | - | there |
+// | the handle is dropped | any that is not done | there | - | gone |
+// | the handle is dropped | any that is not done | awaited | - | gone |
+// | the handle is dropped | any that is done | awaited | - | left |
+//
+// Builds with debug assertions note which of them they have seen, and tests compare that with the table: in every order,
+// under loom, nothing else happens, and all of this does.
+
+// %%
+/// What changes the state of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Woken,
+    Starts,
+    Rests,
+    Ends,
+    Told,
+    TakesBack,
+    Leaves,
+    TooLate,
+    Dropped,
+}
+
+/// By step and state before, a bit for each state after it.
+static SEEN: [[std::sync::atomic::AtomicU32; NOTED]; Step::ALL.len()] =
+    [const { [const { std::sync::atomic::AtomicU32::new(0) }; NOTED] }; Step::ALL.len()];
+
+impl Step {
+    /// As the table above calls them.
+    pub const ALL: [(Self, &str); 9] = [
+        (Self::Woken, "a wake"),
+        (Self::Starts, "the start of a poll"),
+        (Self::Rests, "the end of a poll"),
+        (Self::Ends, "the last end of a poll"),
+        (Self::Told, "after the wake for the handle"),
+        (Self::TakesBack, "the handle takes its waker back"),
+        (Self::Leaves, "the handle leaves a waker"),
+        (Self::TooLate, "the handle was too late"),
+        (Self::Dropped, "the handle is dropped"),
+    ];
+
+    /// Notes what it has changed, in builds with debug assertions.
+    #[inline]
+    fn note(self, before: usize, after: usize) {
+        if cfg!(debug_assertions) {
+            SEEN[self as usize][before % NOTED].fetch_or(1 << (after % NOTED), Ordering::Relaxed);
+        }
+    }
+
+    /// The states before and after it that were seen in this process: 1 for scheduled, 2 for running, 4 for done, 8 for a
+    /// handle, 16 for one that is awaited.
+    pub fn seen(self) -> impl Iterator<Item = (usize, usize)> {
+        let all = (0..NOTED).flat_map(|before| (0..NOTED).map(move |after| (before, after)));
+        all.filter(move |(before, after)| {
+            SEEN[self as usize][*before].load(Ordering::Relaxed) >> after & 1 == 1
+        })
+    }
+}
 
 // %% [markdown]
 // What may be done with the future goes through four functions that know its type. The output is a `Result`, because a
@@ -317,21 +450,24 @@ impl fmt::Debug for JoinError {
 // runtimes that we shall compare.
 //
 // nio moves the future given to `block_on` to a worker, and puts the calling thread to sleep: two threads have to be
-// woken for each call. tokio polls it where it is, on a thread that belongs to no worker: what it spawns goes through
-// the shared queue, and a worker has to be woken for it. Here **the caller takes the place of a worker that rests**. Its
-// future spawns into a deque of that worker, and runs these tasks itself while it waits. No other thread needs to be
-// woken. When it is done, or has nothing left to run, it gives the place back. If no worker rests, the caller asks: a
-// worker that is busy lets it have its place after the task that it runs.
+// woken for each call. tokio polls it where it is, on a thread that belongs to no worker: what it spawns goes
+// through the shared queue, and a worker has to be woken for it. Here **the caller takes the place of a worker that
+// rests**. Its future spawns into a deque of that worker, and runs these tasks itself while it waits. No thread
+// needs to be woken for anything. When it is done, or has nothing left to run, it gives the place back.
 //
-// What if that future blocks its thread, on a channel say, until one of its tasks has run? tokio's may do so, and so may
-// this one. So each worker has a second core, for a caller in its place: if that caller does not get on, the worker's own
-// thread can come back and run what it has left, as we shall see.
+// It runs what it has spawned or woken, and what that has, and nothing else: whatever comes from elsewhere may take
+// long, and its own future would wait for it although it is ready. What if that future blocks its thread, on a channel
+// say, until one of its tasks has run? tokio's may do so, and so may this one. So each worker has a second core, for a
+// caller: if that caller does not get on, or there are tasks that are not for it, the worker's own thread comes back to
+// its place beside it: the place is *handed off*, as Go calls it. If no worker rests, the caller takes the second core of
+// one that is busy.
 
 // %%
 /// How a runtime is set up. The switches exist to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Worker threads, 1 to 65,535: so many tasks run at once, at the most, unless callers of `block_on` run some, too.
+    /// Workers, 1 to 65,535: so many tasks run at once, at the most, not counting those that callers of `block_on` run and
+    /// those that call it themselves.
     pub workers: usize,
     /// So many workers are awake at once, at the most, not counting callers of `block_on` and workers whose task keeps
     /// its thread: threads beyond the number of processors only take turns. At least one; as many as there are
@@ -380,9 +516,18 @@ struct RemoteOf<S> {
     /// For its own thread, and for a caller of `block_on` in its place.
     seats: [S; 2],
     /// The worker's own thread, and whether it has to come.
-    thread: OnceLock<Thread>,
+    own: Mutex<Own>,
     called: AtomicBool,
     timers: Timers,
+}
+
+/// A worker's own thread, which looks after its place while no caller has it.
+enum Own {
+    /// It has not begun, or another one is on its way.
+    Coming,
+    Known(Thread),
+    /// It is in `block_on` within a task. This sends for another one.
+    Away(Box<dyn FnOnce() + Send>),
 }
 
 /// A core, as other threads see it.
@@ -392,18 +537,18 @@ struct SeatOf<C, T, H> {
     open: Arc<OpenOf<H>>,
 }
 
-/// A core, unless somebody has it.
+/// A core, unless a thread has it.
 struct HeldOf<C> {
     core: Option<Box<C>>,
-    /// The worker is back in its place, although the caller still has this core.
-    relieved: bool,
+    /// The worker is in its place, although a caller has this core.
+    handed_off: bool,
 }
 
-/// What others may see of a core, and take, while somebody has it.
+/// What other threads may see of a core, and take, while one has it.
 struct OpenOf<H> {
-    /// The LIFO slot; null if it is empty. Only who has the core puts a task there.
+    /// The LIFO slot; null if it is empty. Only the thread with the core puts a task there.
     next: AtomicPtr<H>,
-    /// How often a task was searched for, or a root polled; and how often when somebody watched.
+    /// How often a task was searched for, or a root polled; and how often when it was last watched.
     polls: std::sync::atomic::AtomicUsize,
     watched: std::sync::atomic::AtomicUsize,
 }
@@ -412,20 +557,35 @@ struct OpenOf<H> {
 const OWN: usize = 0;
 const CALLER: usize = 1;
 
-/// A thread in `block_on`: whether its future was woken, and the core that it has asked for and was given.
-struct RootOf<C> {
+// %% [markdown]
+// A caller of `block_on` has less, and so has a runtime.
+
+// %%
+/// A thread in `block_on`, and whether its future was woken.
+struct Root {
     woken: AtomicBool,
-    given: Mutex<Option<Box<C>>>,
     thread: Thread,
+}
+
+/// What a runtime has, besides its pool, until its end.
+struct Parts<H> {
+    homes: Vec<Arc<H>>,
+    threads: Vec<Handle<()>>,
+}
+
+impl<H> Default for Parts<H> {
+    fn default() -> Self {
+        Self { homes: Vec::new(), threads: Vec::new() }
+    }
 }
 
 // %% [markdown]
 // Here is all of it at one glance. A task knows its home, a home its pool, the pool all workers, and a worker its cores,
-// unless somebody has them. A core is for one thread at a time; what others see of it, whoever has it, is the other end of
+// unless threads have them. A core is for one thread at a time; what others see of it meanwhile is the other end of
 // its deque, its LIFO slot, and how often it has polled. What others see of a worker is what tokio calls its `Remote`.
 
 // %%
-/// The executor's reference to a task. Whoever has it out of a queue may poll the task.
+/// The executor's reference to a task. The thread that takes it out of a queue may poll the task.
 #[derive(Clone, Copy)]
 struct Task(NonNull<Header>);
 
@@ -433,10 +593,10 @@ struct Task(NonNull<Header>);
 struct Header {
     state: AtomicUsize,
     code: &'static Code,
-    /// Where the task was spawned, and stays while it sleeps; and where it is noted there, touched by whoever runs it.
+    /// Where the task was spawned, and stays while it sleeps; and the tasks that are noted there before and after it.
     home: Arc<Home>,
-    note: Shared<Option<usize>>,
-    /// Whoever awaits the handle; written by the handle while `AWAITED` is not set.
+    neighbours: Shared<[Option<Task>; 2]>,
+    /// To be woken when the task is done; written by the handle while `AWAITED` is not set.
     joiner: Shared<Option<Waker>>,
 }
 
@@ -444,8 +604,8 @@ struct Header {
 struct Home {
     pool: Arc<Pool>,
     worker: usize,
-    /// Tasks spawned here that sleep, or have slept before.
-    asleep: Mutex<Slab<Task>>,
+    /// The first of the tasks that have slept. Each knows its neighbours, so that a note goes with its task.
+    asleep: Mutex<Option<Task>>,
 }
 
 /// What all threads of a runtime share.
@@ -454,23 +614,18 @@ struct Pool {
     /// Tasks from threads without a core.
     injector: Injector<Task>,
     workers: Box<[Remote]>,
-    /// Workers whose place nobody has, and how many of the others look for work.
+    /// Workers whose place no thread has, and how many of the others search for work.
     idle: Idle,
-    /// Callers of `block_on` that wait for a place, and how many they are.
-    callers: Mutex<VecDeque<std::sync::Arc<Root>>>,
-    wanted: AtomicUsize,
     closed: AtomicBool,
+    /// Threads that are a worker's own, or were until they went away.
+    working: std::sync::atomic::AtomicUsize,
     blocking: Blocking<Task>,
     /// The thread that watches the workers, and what is left to it when the runtime is dropped by one of its own tasks.
     watch: OnceLock<Thread>,
-    left: std::sync::Mutex<Option<Parts>>,
-}
-
-/// What a runtime has, besides its pool, until its end.
-#[derive(Default)]
-struct Parts {
-    homes: Vec<Arc<Home>>,
-    threads: Vec<Handle<()>>,
+    left: std::sync::Mutex<Option<Parts<Home>>>,
+    /// Threads that were sent for: there are no threads for calls that block.
+    #[cfg(under_loom)]
+    substitutes: Mutex<Vec<Handle<()>>>,
 }
 
 /// What a thread has for itself as a worker: tasks, and how many in a row came from the LIFO slot.
@@ -483,12 +638,13 @@ struct Core {
     streak: Cell<u32>,
     /// When the task in the LIFO slot is to be run, if one is there.
     turn: Cell<Turn>,
+    /// As in [`HeldOf`], as far as it is known here.
+    handed_off: Cell<bool>,
 }
 
 type Open = OpenOf<Header>;
 type Seat = SeatOf<Core, Task, Header>;
 type Remote = RemoteOf<Seat>;
-type Root = RootOf<Core>;
 
 // %% [markdown]
 // A task goes from thread to thread, with what it refers to.
@@ -498,9 +654,9 @@ type Root = RootOf<Core>;
 unsafe impl Send for Task {}
 
 // %% [markdown]
-// The slot belongs to whoever has the core, but a task in it must not wait for a poll that does not end. So whoever
-// watches may take it out, and the slot is an atomic pointer. To find it empty, and to fill it then, takes no more than a
-// load and a store: nobody else puts anything there.
+// The slot belongs to the thread that has the core, but a task in it must not wait for a poll that does not end. So the
+// thread that watches may take it out, and the slot is an atomic pointer. To find it empty, and to fill it then, takes no
+// more than a load and a store: only its owner puts anything there.
 
 // %%
 impl Open {
@@ -549,19 +705,33 @@ impl Core {
 
 // %%
 impl Remote {
-    /// Wakes its own thread.
-    fn unpark(&self) {
-        // One that is not known has not begun: the runtime ends before all have.
-        self.thread.get().into_iter().for_each(Thread::unpark);
-    }
-
-    /// Takes the core of this seat, unless somebody has it.
-    fn take(&self, seat: usize) -> Option<Box<Core>> {
-        self.seats[seat].held.lock().unwrap().core.take()
+    /// Takes the core of this seat, unless a thread has it. `handed_off`: beside the worker.
+    fn take(&self, seat: usize, handed_off: bool) -> Option<Box<Core>> {
+        let mut held = self.seats[seat].held.lock().unwrap();
+        let core = held.core.take()?;
+        held.handed_off = handed_off;
+        core.handed_off.set(handed_off);
+        Some(core)
     }
 }
 
 impl Pool {
+    /// Wakes a worker's own thread, or sends for another.
+    fn unpark(&self, worker: usize) {
+        let mut own = self.workers[worker].own.lock().unwrap();
+        match &*own {
+            Own::Known(thread) => thread.unpark(),
+            Own::Away(_) if !self.closed.load(Ordering::Relaxed) => {
+                let away = std::mem::replace(&mut *own, Own::Coming);
+                drop(own);
+                if let Own::Away(send) = away {
+                    send();
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Wakes the thread that watches if it sleeps. After a worker was named or taken.
     fn begin_watch(&self) {
         if self.idle.is_unwatched() {
@@ -571,14 +741,30 @@ impl Pool {
 
     /// Has a worker's own thread come, if `idle` has named it.
     fn call(&self, named: Option<usize>) {
-        let Some(worker) = named.map(|worker| &self.workers[worker]) else { return };
-        worker.called.swap(true, Ordering::Relaxed);
-        worker.unpark();
+        let Some(worker) = named else { return };
+        self.workers[worker].called.swap(true, Ordering::Relaxed);
+        self.unpark(worker);
         self.begin_watch();
     }
+}
 
-    /// Calls a helper if a task waits anywhere. By whoever looked for work, or had a core, and does no longer:
-    /// while it did, those who queued tasks called nobody.
+// %% [markdown]
+// A place is handed off by calling its worker. And after each search a task may be left for which no helper was called.
+
+// %%
+impl Pool {
+    /// Has a worker's own thread come back to its place beside the caller that has a core of it.
+    fn hand_off(&self, worker: usize) {
+        let mut held = self.workers[worker].seats[CALLER].held.lock().unwrap();
+        if held.core.is_none() && !std::mem::replace(&mut held.handed_off, true) {
+            drop(held);
+            self.idle.search();
+            self.call(Some(worker));
+        }
+    }
+
+    /// Calls a helper if a task waits anywhere. By a thread that searched for work, or had a core, and does no longer:
+    /// while it did, threads that queued tasks called no helper.
     fn call_for_waiting(&self) {
         if self.has_waiting() {
             self.call(self.idle.hint());
@@ -600,23 +786,25 @@ impl Pool {
 
 // %%
 impl Pool {
-    /// Takes the place of a worker that rests.
+    /// Takes the place of a worker that rests, or else a core beside one that is busy.
     fn take_place(&self) -> Option<Box<Core>> {
-        let worker = self.idle.take()?;
-        self.begin_watch();
-        let core = self.workers[worker].take(CALLER);
-        if core.is_none() {
-            // A caller that was relieved still has it.
+        if let Some(worker) = self.idle.take() {
+            self.begin_watch();
+            let core = self.workers[worker].take(CALLER, false);
+            if core.is_some() {
+                return core;
+            }
+            // A caller whose place was handed off still has it.
             self.leave_place(worker);
         }
-        core
+        self.workers.iter().find_map(|worker| worker.take(CALLER, true))
     }
 
-    /// Gives a core up, and calls a helper if there is a task that nobody may have seen.
+    /// Gives a core up, and calls a helper if there is a task that no thread may have seen.
     fn leave_core(&self, core: Box<Core>) {
         let worker = core.home.worker;
         if self.put_back(core) {
-            // Its place was taken back already. Those who queued tasks may have counted on this thread all the same.
+            // Its place was handed off. Threads that queued tasks may have counted on this one all the same.
             let named = if self.has_waiting() { self.idle.offer() } else { None };
             self.call(named);
             self.leave_timers(worker);
@@ -625,14 +813,14 @@ impl Pool {
         }
     }
 
-    /// Puts a core back; whether it had been relieved. Its tasks go to the injector: threads that always have something
-    /// to run look there, but steal from nobody.
+    /// Puts a core back; whether its place had been handed off. Its tasks go to the injector: threads that always have
+    /// something to run look there, but do not steal.
     fn put_back(&self, core: Box<Core>) -> bool {
         let left = std::iter::from_fn(|| core.take_next().or_else(|| core.deque.pop()));
         left.for_each(|task| self.injector.push(task));
         let mut held = self.workers[core.home.worker].seats[core.seat].held.lock().unwrap();
         held.core = Some(core);
-        std::mem::take(&mut held.relieved)
+        std::mem::take(&mut held.handed_off)
     }
 
     /// Gives the place of a worker up.
@@ -646,7 +834,7 @@ impl Pool {
     fn leave_timers(&self, worker: usize) {
         if self.workers[worker].timers.first().is_some() {
             // It has to know how long it may sleep.
-            self.workers[worker].unpark();
+            self.unpark(worker);
         }
     }
 }
@@ -661,49 +849,70 @@ impl Pool {
 //
 // The injector holds what comes from outside. tokio looks there after some number of tasks, which it chooses so that
 // it happens every 200 µs or so; nio has no such queue and gives each outside task to a worker at once. Here the
-// worker looks after every task whether there is anything, which costs two loads, and takes its share to the
-// *back* of its deque. No task overtakes another one, and none is left waiting.
+// worker looks after every task whether there is anything, which costs two loads, and takes its share to the *back* of
+// its deque. No task overtakes another, and none waits for ever. A caller of `block_on` leaves it to the workers.
+//
+// Timers wake whatever waits for them, which need not be ours, and may call `block_on`: then the core may be gone
+// afterwards, as it may be after a poll. So the core belongs to the thread's *place*, which is asked for it each time.
 
 // %%
 /// Tasks from the LIFO slot, before it is the others' turn.
 const STREAK: u32 = 3;
-/// Tasks after which the timers are checked, as in tokio and nio.
+/// Tasks after which the timers are checked, as in tokio and nio, and searches, for settings by which they take long.
 const TIMERS: usize = 61;
+const TIMERS_IN_SEARCH: u32 = 64;
 
+/// Where a thread is while it runs tasks.
+struct Place<'a> {
+    home: Cell<&'a Arc<Home>>,
+    /// Its core, if it has one; and whether tasks are polled here, and not calls that block.
+    core: Cell<Option<NonNull<Core>>>,
+    polls: bool,
+    /// Where it was before: a task may call `block_on`.
+    outer: Cell<*const Place<'static>>,
+}
+
+impl Place<'_> {
+    /// Its core. Not to be kept while code of others runs: that may give it away.
+    fn core(&self) -> Option<&Core> {
+        // SAFETY: it is this place's until it is given away, by this thread.
+        self.core.get().map(|core| unsafe { core.as_ref() })
+    }
+}
+
+// %% [markdown]
+// What a core has, and what it takes from the injector:
+
+// %%
 impl Core {
-    /// The next task, if there is one in the deque or in the injector.
-    fn next(&self) -> Option<Task> {
+    /// Takes from the injector what is a worker's share; or sees to it that a worker does.
+    fn fetch(&self) {
         let pool = &self.home.pool;
-        if self.count_poll().is_multiple_of(TIMERS) {
-            self.timers().fire();
-        }
-        let fed = !pool.injector.is_empty();
-        if fed {
-            // Somebody else was faster, if it fails: there is another time.
+        if self.seat == OWN {
+            // If it fails, another worker has taken them: there is another time.
             let _ = pool.injector.steal_batch(&self.deque);
-            pool.call(pool.idle.hint());
         }
-        match self.take_next() {
-            // What came from outside was there before a task that is to be run after all others.
-            Some(task) if self.streak.get() < STREAK && !(fed && self.turn.get() == Turn::Last) => {
-                self.streak.set(self.streak.get() + 1);
-                return Some(task);
-            }
-            Some(task) => self.deque.push(task),
-            None => {}
+        let named = pool.idle.hint();
+        if self.seat == CALLER
+            && named.is_none()
+            && !pool.idle.is_searched()
+            && !self.handed_off.replace(true)
+        {
+            return pool.hand_off(self.home.worker);
         }
-        self.streak.set(0);
-        self.deque.pop().or_else(|| {
-            self.timers().fire();
-            self.take_next().or_else(|| self.deque.pop())
-        })
+        pool.call(named);
+    }
+
+    /// What the core has.
+    fn pop(&self) -> Option<Task> {
+        self.take_next().or_else(|| self.deque.pop())
     }
 
     fn timers(&self) -> &Timers {
         &self.home.pool.workers[self.home.worker].timers
     }
 
-    /// Another poll begins; how many there were. (Nobody else counts here.)
+    /// Another poll begins; how many there were. (No other thread counts here.)
     fn count_poll(&self) -> usize {
         let polls = self.open.polls.load(Ordering::Relaxed).wrapping_add(1);
         self.open.polls.store(polls, Ordering::Relaxed);
@@ -712,10 +921,48 @@ impl Core {
 }
 
 // %% [markdown]
+// Timers and calls for helpers may run code of others, which may give the core away. So the place is asked for it again
+// after each.
+
+// %%
+impl Place<'_> {
+    /// The next task, if there is one in the deque or, for a worker, in the injector.
+    fn next(&self) -> Option<Task> {
+        let mut core = self.core()?;
+        if core.count_poll().is_multiple_of(TIMERS) {
+            core.timers().fire();
+            core = self.core()?;
+        }
+        let fed = !core.home.pool.injector.is_empty();
+        if fed {
+            core.fetch();
+            core = self.core()?;
+        }
+        match core.take_next() {
+            // What came from outside was there before a task that is to be run after all others.
+            Some(task) if core.streak.get() < STREAK && !(fed && core.turn.get() == Turn::Last) => {
+                core.streak.set(core.streak.get() + 1);
+                return Some(task);
+            }
+            Some(task) => core.deque.push(task),
+            None => {}
+        }
+        core.streak.set(0);
+        core.deque.pop().or_else(|| {
+            core.timers().fire();
+            self.core()?.pop()
+        })
+    }
+}
+
+// %% [markdown]
 // A task that goes behind others is a reason to call a helper; one that is alone will be run by this worker in a
 // moment.
 
 // %%
+/// Tasks in a deque.
+const LONGEST: usize = 1 << 12;
+
 impl Core {
     /// Puts a task where it will be run, and calls a helper if more tasks wait than one.
     fn push(&self, task: Task, turn: Turn) {
@@ -723,12 +970,17 @@ impl Core {
         let behind = match turn {
             _ if !self.home.pool.settings.lifo => Some(task),
             Turn::Next => self.put_next(task, turn),
-            // Alone, it overtakes nobody in the slot, and need not go through the deque.
+            // Alone, it overtakes no task in the slot, and need not go through the deque.
             Turn::Last if first => self.put_next(task, turn),
             Turn::Last => Some(task),
         };
         if let Some(task) = behind {
-            self.deque.push(task);
+            // What a burst leaves of a deque is kept, and what it leaves of the injector is not.
+            if self.deque.len() < LONGEST {
+                self.deque.push(task)
+            } else {
+                self.home.pool.injector.push(task)
+            }
             if !first {
                 self.home.pool.call(self.home.pool.idle.hint());
             }
@@ -742,15 +994,6 @@ impl Core {
 // `spawn` and wakers want to know whether they are called by a worker of the right runtime.
 
 // %%
-/// Where a thread is while it runs tasks.
-struct Place<'a> {
-    home: &'a Arc<Home>,
-    /// Its core, if it has one.
-    core: Option<&'a Core>,
-    /// Where it was before: a task may call `block_on`.
-    outer: Cell<*const Place<'static>>,
-}
-
 /// Calls `work` with the thread's pointer to its place; null where it has none.
 fn with_place<R>(work: impl FnOnce(&Cell<*const Place<'static>>) -> R) -> R {
     sync::thread_local! {
@@ -760,21 +1003,41 @@ fn with_place<R>(work: impl FnOnce(&Cell<*const Place<'static>>) -> R) -> R {
 }
 
 impl<'a> Place<'a> {
-    fn new(home: &'a Arc<Home>, core: Option<&'a Core>) -> Self {
-        Self { home, core, outer: Cell::new(ptr::null()) }
+    fn new(home: &'a Arc<Home>, polls: bool) -> Self {
+        Self { home: Cell::new(home), core: Cell::new(None), polls, outer: Cell::new(ptr::null()) }
     }
 
+    /// From here on it has this core.
+    fn sit(&self, core: Box<Core>) {
+        self.core.set(Some(NonNull::from(Box::leak(core))));
+    }
+
+    /// Gives the core up, if it has one.
+    fn leave(&self) {
+        let Some(core) = self.core.take() else { return };
+        // SAFETY: `sit` leaked it, and from here on the pointer is not used.
+        let core = unsafe { Box::from_raw(core.as_ptr()) };
+        self.home.get().pool.leave_core(core);
+    }
+}
+
+// %% [markdown]
+// A thread enters its place, and finds it again.
+
+// %%
+impl<'a> Place<'a> {
     /// Calls `work` with this as the thread's place.
     fn enter<R>(&self, work: impl FnOnce() -> R) -> R {
-        /// Puts the former place back, also when the root panics.
-        struct Leave(*const Place<'static>);
-        impl Drop for Leave {
+        /// Puts the former place back, and gives the core up, also when the root panics.
+        struct Leave<'a, 'b>(*const Place<'static>, &'b Place<'a>);
+        impl Drop for Leave<'_, '_> {
             fn drop(&mut self) {
                 with_place(|place| place.set(self.0));
+                self.1.leave();
             }
         }
         let outer = with_place(|place| place.replace(ptr::from_ref(self).cast()));
-        let _leave = Leave(outer);
+        let _leave = Leave(outer, self);
         self.outer.set(outer);
         work()
     }
@@ -785,20 +1048,17 @@ impl<'a> Place<'a> {
         with_place(|place| work(unsafe { place.get().as_ref() }))
     }
 
-    /// Calls `work` with each place of the thread in this pool, the latest first, until there is an answer.
-    fn within<R>(pool: &Pool, work: impl Fn(&Place<'_>) -> Option<R>) -> Option<R> {
-        Self::here(|mut place| {
-            while let Some(here) = place {
-                if ptr::eq(&*here.home.pool, pool)
-                    && let Some(answer) = work(here)
-                {
-                    return Some(answer);
-                }
-                // SAFETY: as above; those before it are left later.
-                place = unsafe { here.outer.get().as_ref() };
+    /// The thread's latest place in this pool; where tasks are polled, if that is asked for.
+    fn within(pool: &Pool, polls: bool) -> Option<&'a Place<'static>> {
+        let mut place = with_place(Cell::get);
+        // SAFETY: as above; those before it are left later, and the caller keeps none for longer than its own.
+        while let Some(here) = unsafe { place.as_ref() } {
+            if ptr::eq(&*here.home.get().pool, pool) && (here.polls || !polls) {
+                return Some(here);
             }
-            None
-        })
+            place = here.outer.get();
+        }
+        None
     }
 }
 
@@ -821,14 +1081,15 @@ impl Task {
     /// Whether the task slept, and is now the caller's to put in a queue.
     fn claim(&self) -> bool {
         let before = self.header().state.fetch_or(SCHEDULED, Ordering::AcqRel);
-        before & (SCHEDULED | RUNNING | DONE) == 0
+        Step::Woken.note(before, before | SCHEDULED);
+        State(before).is_asleep()
     }
 
-    /// Puts it in a queue. For whoever has spawned or claimed it, or polled it last.
+    /// Puts it in a queue. For the thread that has spawned or claimed it, or polled it last.
     fn schedule(self, turn: Turn) {
         Place::here(|place| {
             let pool = ptr::from_ref(&*self.header().home.pool);
-            match place.and_then(|place| place.core) {
+            match place.and_then(Place::core) {
                 Some(core) if ptr::eq(&*core.home.pool, pool) => core.push(self, turn),
                 _ => {
                     // Once it is in the queue the task may end, and take the last reference to the pool with it.
@@ -844,15 +1105,15 @@ impl Task {
 // %% [markdown]
 // ## Wakers
 //
-// A wake sets *scheduled*. Whoever finds that the task slept has to put it in a queue, and has the executor's
+// A wake sets *scheduled*. A waker that finds the task asleep has to put it in a queue, and has the executor's
 // reference for it.
 
 // %%
-/// Gives a reference back.
-fn release(task: NonNull<Header>) {
+/// Drops a reference, and with the last one the task.
+fn drop_reference(task: NonNull<Header>) {
     // SAFETY: the caller's reference keeps it alive.
     let header = unsafe { task.as_ref() };
-    if header.state.fetch_sub(REFERENCE, Ordering::Release) / REFERENCE == 1 {
+    if State(header.state.fetch_sub(REFERENCE, Ordering::Release)).is_last_reference() {
         // What others did with the task comes before its end. (A load, where a fence would do: loom and sanitizers
         // see it.)
         header.state.load(Ordering::Acquire);
@@ -861,13 +1122,35 @@ fn release(task: NonNull<Header>) {
     }
 }
 
+impl Header {
+    /// One more reference. Wakers that are forgotten must not count round to none, so too many end the process, as those
+    /// of the standard library's `Arc` do.
+    fn add_reference(&self) {
+        if State(self.state.fetch_add(REFERENCE, Ordering::Relaxed)).has_too_many_references() {
+            too_many();
+        }
+    }
+}
+
+/// Not inlined: it is never needed.
+#[cold]
+#[inline(never)]
+fn too_many() -> ! {
+    eprintln!("a task has more references than can be counted");
+    std::process::abort()
+}
+
+// %% [markdown]
+// The four functions of a waker:
+
+// %%
 const WAKER: RawWakerVTable = RawWakerVTable::new(clone_waker, wake, wake_by_ref, drop_waker);
 
 /// # Safety
 /// All four want the pointer of a waker of [`Task::run`].
 unsafe fn clone_waker(task: *const ()) -> RawWaker {
     // SAFETY: the waker keeps it alive.
-    unsafe { &*task.cast::<Header>() }.state.fetch_add(REFERENCE, Ordering::Relaxed);
+    unsafe { &*task.cast::<Header>() }.add_reference();
     RawWaker::new(task, &WAKER)
 }
 
@@ -889,65 +1172,82 @@ unsafe fn wake_by_ref(task: *const ()) {
 
 unsafe fn drop_waker(task: *const ()) {
     // SAFETY: as above.
-    release(unsafe { NonNull::new_unchecked(task.cast_mut().cast()) });
+    drop_reference(unsafe { NonNull::new_unchecked(task.cast_mut().cast()) });
 }
 
 // %% [markdown]
 // An output may hold a join handle, of a task whose output holds another, and so on, a hundred thousand of them. Were
-// each dropped within the drop of the one before, the stack would not do. So a handle that is dropped while an output is
-// dropped waits until that is over.
+// each dropped within the drop of the one before, the stack would not do. Were each dropped after it, a destructor that
+// drops a handle, and then waits for what only the end of that output brings, would wait for ever. So they are dropped
+// within one another, as one expects, until they are 64 deep; what hangs on the last is dropped right after it. The
+// same goes for tasks that are cancelled: a destructor may spawn another task meanwhile, which is cancelled in turn.
 
 // %%
-/// Handles of tasks whose outputs are still to be dropped.
-type Postponed = Vec<NonNull<Header>>;
+/// So many destructors of outputs and of cancelled tasks run within one another.
+const DEPTH: usize = 64;
 
-/// Calls `work` with the thread's pointer to what is postponed; null while nothing has to be.
-fn with_postponed<R>(work: impl FnOnce(&Cell<*mut Postponed>) -> R) -> R {
+/// What destructors run for, with a reference.
+enum Last {
+    /// The output of a task that is done, and whose handle is gone.
+    Discard(NonNull<Header>),
+    /// A task that was in a queue, or claimed.
+    Cancel(Task),
+}
+
+/// How deep a thread is in them, and what was put off; null before the greatest depth.
+#[derive(Clone, Copy)]
+struct Deep(usize, *mut Vec<Last>);
+
+fn with_deep<R>(work: impl FnOnce(&Cell<Deep>) -> R) -> R {
     sync::thread_local! {
-        static POSTPONED: Cell<*mut Postponed> = Cell::new(ptr::null_mut());
+        static DEEP: Cell<Deep> = Cell::new(Deep(0, ptr::null_mut()));
     }
-    POSTPONED.with(work)
+    DEEP.with(work)
 }
 
-/// Drops an output, and then those that hang on it, one after the other. `work` does not panic.
-fn one_by_one(work: impl FnOnce()) {
-    let mut all = Postponed::new();
-    let first = with_postponed(|postponed| {
-        let first = postponed.get().is_null();
-        if first {
-            postponed.set(&raw mut all);
+// %% [markdown]
+// At the greatest depth the first of them makes a list, and runs what comes into it.
+
+// %%
+impl Last {
+    /// Runs the destructors; at the greatest depth, after those that are under way.
+    fn run(self) {
+        let Deep(depth, list) = with_deep(Cell::get);
+        // SAFETY: it points to `all` below, further down on this thread, and no reference to it is kept.
+        if let Some(all) = unsafe { list.as_mut() } {
+            return all.push(self);
         }
-        first
-    });
-    work();
-    if first {
-        let next = || {
-            // SAFETY: it points to `all`, which nobody else uses meanwhile.
-            with_postponed(|postponed| unsafe { (*postponed.get()).pop() })
-        };
-        while let Some(task) = next() {
-            discard(task);
+        if depth + 1 < DEPTH {
+            with_deep(|deep| deep.set(Deep(depth + 1, list)));
+            self.run_here();
+        } else {
+            let mut all = vec![self];
+            let list = &raw mut all;
+            with_deep(|deep| deep.set(Deep(DEPTH, list)));
+            // SAFETY: as above.
+            while let Some(last) = unsafe { (*list).pop() } {
+                last.run_here();
+            }
         }
-        with_postponed(|postponed| postponed.set(ptr::null_mut()));
+        with_deep(|deep| deep.set(Deep(depth, list)));
     }
-}
 
-/// Drops the output of a task that is done, for its handle, which is gone.
-fn discard(task: NonNull<Header>) {
-    // SAFETY: the handle's reference keeps it alive; the task is done, and only the handle takes.
-    unsafe { (task.as_ref().code.take)(task.as_ptr().cast(), ptr::null_mut()) };
-    release(task);
-}
-
-/// The same, after the output that is being dropped, if one is.
-fn discard_later(task: NonNull<Header>) {
-    with_postponed(|postponed| {
-        // SAFETY: `one_by_one` takes it back before the list ends.
-        match unsafe { postponed.get().as_mut() } {
-            Some(all) => all.push(task),
-            None => discard(task),
+    /// Does not panic.
+    fn run_here(self) {
+        match self {
+            Self::Discard(task) => {
+                // SAFETY: the reference keeps it alive; the task is done, and without its handle this is the only taker.
+                unsafe { (task.as_ref().code.take)(task.as_ptr().cast(), ptr::null_mut()) };
+                drop_reference(task);
+            }
+            Self::Cancel(task) => {
+                task.start();
+                // SAFETY: it came out of a queue, so no other thread may poll or cancel it.
+                unsafe { (task.header().code.cancel)(task.cell()) };
+                task.end();
+            }
         }
-    });
+    }
 }
 
 // %% [markdown]
@@ -984,12 +1284,12 @@ impl<F: Future> TaskCell<F> {
     }
 
     /// # Safety
-    /// As [`Self::of`], and nobody else polls, cancels or takes.
+    /// As [`Self::of`], and no other thread polls, cancels or takes.
     unsafe fn poll(cell: *const (), context: &mut Context<'_>) -> bool {
         // SAFETY: the caller's promise.
         let cell = unsafe { Self::of(cell) };
         let polled = cell.stage.with_mut(|stage| {
-            // SAFETY: nobody else is there.
+            // SAFETY: no other thread is there.
             let Stage::Future(future) = (unsafe { &mut *stage }) else {
                 unreachable!("a task is polled after its end")
             };
@@ -997,7 +1297,7 @@ impl<F: Future> TaskCell<F> {
             struct Panicked<F: Future>(*mut Stage<F>);
             impl<F: Future> Drop for Panicked<F> {
                 fn drop(&mut self) {
-                    // SAFETY: nobody else is there, and the poll is over. The future is dropped in place.
+                    // SAFETY: no other thread is there, and the poll is over. The future is dropped in place.
                     shielded(|| unsafe { *self.0 = Stage::Taken });
                 }
             }
@@ -1018,10 +1318,10 @@ impl<F: Future> TaskCell<F> {
         true
     }
 
-    /// Puts an output in the place of the future. For whoever may poll.
+    /// Puts an output in the place of the future. For a thread that may poll.
     fn finish(&self, output: Result<F::Output, JoinError>) {
         self.stage.with_mut(|stage| {
-            // SAFETY: nobody else is there. The future is dropped in place.
+            // SAFETY: no other thread is there. The future is dropped in place.
             let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { *stage = Stage::Taken }));
             let output = match dropped {
                 Ok(()) => output,
@@ -1051,7 +1351,7 @@ impl<F: Future> TaskCell<F> {
     }
 
     /// # Safety
-    /// The task is done, nobody else takes, and `to` points to an `Option<Result<F::Output, JoinError>>`.
+    /// The task is done, no other thread takes, and `to` points to an `Option<Result<F::Output, JoinError>>`.
     unsafe fn take(cell: *const (), to: *mut ()) {
         // SAFETY: the caller's promise.
         unsafe { Self::of(cell) }.stage.with_mut(|stage| {
@@ -1060,10 +1360,7 @@ impl<F: Future> TaskCell<F> {
                 // SAFETY: as above. A null pointer asks to drop the output.
                 match unsafe { to.cast::<Option<Result<F::Output, JoinError>>>().as_mut() } {
                     Some(to) => *to = Some(output),
-                    None if std::mem::needs_drop::<F::Output>() || output.is_err() => one_by_one(|| {
-                        shielded(|| drop(output));
-                    }),
-                    None => {}
+                    None => _ = shielded(|| drop(output)),
                 }
             }
         });
@@ -1081,9 +1378,9 @@ impl<F: Future> TaskCell<F> {
 // ## The handle
 //
 // It waits by leaving its own waker in the header. It writes it while *awaited* is not set, and sets that
-// afterwards; whoever ends the task reads the waker only if *awaited* was set in time, and clears it when it has woken.
-// The waker is dropped with its last use: by the handle, if that goes while *awaited* is not set or the task is not
-// done, and otherwise by whoever ends the task. Dropping the handle lets the task run on.
+// afterwards; the thread that ends the task reads the waker only if *awaited* was set in time, and clears it when it has
+// woken. The waker is dropped with its last use: by the handle, if that goes while *awaited* is not set or the task is
+// not done, and otherwise by the thread that ends the task. Dropping the handle lets the task run on.
 
 // %%
 /// Waits for the output of a task. The task runs on when this is dropped.
@@ -1106,7 +1403,8 @@ impl<T> Future for JoinHandle<T> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // SAFETY: the handle's reference keeps it alive.
         let header = unsafe { self.task.as_ref() };
-        if header.state.load(Ordering::Acquire) & DONE == 0 && header.leave(context.waker()) {
+        let is_done = State(header.state.load(Ordering::Acquire)).is_done();
+        if !is_done && header.register(context.waker()) {
             return Poll::Pending;
         }
         let mut output = None;
@@ -1121,40 +1419,46 @@ impl<T> Future for JoinHandle<T> {
 
 // %%
 impl Header {
-    /// Leaves the waker of whoever awaits the handle; false if the task is done.
-    fn leave(&self, waker: &Waker) -> bool {
-        let mut state = self.state.load(Ordering::Acquire);
-        // SAFETY: nobody writes while it is awaited, except for the handle itself.
+    /// Leaves a waker for the handle; false if the task is done.
+    fn register(&self, waker: &Waker) -> bool {
+        let mut state = State(self.state.load(Ordering::Acquire));
+        // SAFETY: while it is awaited, only the handle itself writes.
         let former =
             || self.joiner.with(|joiner| unsafe { &*joiner }.as_ref().is_some_and(|w| w.will_wake(waker)));
-        if state & AWAITED != 0 && former() {
-            return state & DONE == 0;
+        if state.is_awaited() && former() {
+            return !state.is_done();
         }
-        while state & (AWAITED | DONE) == AWAITED {
-            let taken = state & !AWAITED;
-            match self.state.compare_exchange_weak(state, taken, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => state = taken,
-                Err(now) => state = now,
+        while state.is_awaited() && !state.is_done() {
+            let (old, new) = (state.0, state.0 & !AWAITED);
+            match self.state.compare_exchange_weak(old, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    Step::TakesBack.note(old, new);
+                    state = State(new);
+                }
+                Err(now) => state = State(now),
             }
         }
-        if state & DONE != 0 {
+        if state.is_done() {
             return false;
         }
         let waker = waker.clone();
-        // SAFETY: it is not awaited, so nobody else reads or writes.
-        let_go(self.joiner.with_mut(|joiner| unsafe { (*joiner).replace(waker) }));
-        let waits = self.state.fetch_or(AWAITED, Ordering::AcqRel) & DONE == 0;
+        // SAFETY: it is not awaited, so no other thread reads or writes.
+        drop_shielded(self.joiner.with_mut(|joiner| unsafe { (*joiner).replace(waker) }));
+        let before = self.state.fetch_or(AWAITED, Ordering::AcqRel);
+        Step::Leaves.note(before, before | AWAITED);
+        let waits = !State(before).is_done();
         if !waits {
-            // It was too late, and nobody else uses the waker.
-            self.state.fetch_and(!AWAITED, Ordering::Relaxed);
+            // It was too late, and only the handle uses the waker.
+            let before = self.state.fetch_and(!AWAITED, Ordering::Relaxed);
+            Step::TooLate.note(before, before & !AWAITED);
         }
         waits
     }
 
-    /// Drops the waker of whoever awaited the handle. For whoever may use it last.
+    /// Drops the waker of the handle. For the thread that may use it last.
     fn drop_joiner(&self) {
-        // SAFETY: nobody else uses it any more.
-        let_go(self.joiner.with_mut(|joiner| unsafe { (*joiner).take() }));
+        // SAFETY: no other thread uses it any more.
+        drop_shielded(self.joiner.with_mut(|joiner| unsafe { (*joiner).take() }));
     }
 }
 
@@ -1166,19 +1470,23 @@ impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
         // SAFETY: the handle's reference keeps it alive.
         let header = unsafe { self.task.as_ref() };
-        let mut state = header.state.load(Ordering::Acquire);
-        // Whoever ends the task has to know, unless it needs nothing of this any more.
-        while state & (DONE | AWAITED) != DONE {
-            let left = state & if state & DONE == 0 { !(JOINED | AWAITED) } else { !JOINED };
-            match header.state.compare_exchange_weak(state, left, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => break,
-                Err(now) => state = now,
+        let mut state = State(header.state.load(Ordering::Acquire));
+        // The thread that ends the task has to know, unless it needs nothing of this any more.
+        while !state.is_done() || state.is_awaited() {
+            let left = state.0 & if state.is_done() { !JOINED } else { !(JOINED | AWAITED) };
+            match header.state.compare_exchange_weak(state.0, left, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    Step::Dropped.note(state.0, left);
+                    break;
+                }
+                Err(now) => state = State(now),
             }
         }
-        if state & (DONE | AWAITED) != DONE | AWAITED {
+        // That thread uses the waker if the task is done and the handle still awaited.
+        if !state.is_done() || !state.is_awaited() {
             header.drop_joiner();
         }
-        if state & DONE == 0 { release(self.task) } else { discard_later(self.task) }
+        if state.is_done() { Last::Discard(self.task).run() } else { drop_reference(self.task) }
     }
 }
 
@@ -1193,7 +1501,7 @@ impl Task {
             state: AtomicUsize::new(SCHEDULED | JOINED | (2 * REFERENCE)),
             code: const { &TaskCell::<F>::CODE },
             home: Arc::clone(home),
-            note: Shared::new(None),
+            neighbours: Shared::new([None; 2]),
             joiner: Shared::new(None),
         };
         let cell = Box::new(TaskCell { header, stage: Shared::new(Stage::Future(future)) });
@@ -1205,7 +1513,7 @@ impl Task {
 // %% [markdown]
 // ## Polling
 //
-// When a poll returns `Pending` there are two cases. Either somebody has woken the task meanwhile, then it goes to
+// When a poll returns `Pending` there are two cases. Either the task was woken meanwhile, then it goes to
 // the back of the queue, and keeps *running* set: one atomic operation less for each yield. Or it goes to sleep.
 //
 // A sleeping task is in no queue; only its wakers know where it is, and they may be anywhere, in the task itself
@@ -1213,19 +1521,71 @@ impl Task {
 // task that never sleeps never gets there, which is why spawning costs no lock.
 
 // %%
+const BEFORE: usize = 0;
+const AFTER: usize = 1;
+
+impl Home {
+    /// Notes a task that will sleep.
+    fn note(&self, task: Task) {
+        let mut first = self.asleep.lock().unwrap();
+        task.put_beside(BEFORE, None);
+        task.put_beside(AFTER, *first);
+        first.into_iter().for_each(|next| next.put_beside(BEFORE, Some(task)));
+        *first = Some(task);
+    }
+
+    /// Forgets a task that has ended.
+    fn forget(&self, task: Task) {
+        let mut first = self.asleep.lock().unwrap();
+        let [before, after] = [BEFORE, AFTER].map(|side| task.beside(side));
+        match before {
+            Some(before) => before.put_beside(AFTER, after),
+            None => *first = after,
+        }
+        after.into_iter().for_each(|after| after.put_beside(BEFORE, before));
+    }
+
+    /// Claims all that sleep.
+    fn claim_all(&self) -> Vec<Task> {
+        let first = self.asleep.lock().unwrap();
+        std::iter::successors(*first, |task| task.beside(AFTER)).filter(Task::claim).collect()
+    }
+}
+
+/// Neighbours, under the lock of the home.
+impl Task {
+    fn beside(&self, side: usize) -> Option<Task> {
+        self.header().neighbours.with(|both| {
+            // SAFETY: neighbours are read and written under the lock of the home.
+            unsafe { (*both)[side] }
+        })
+    }
+
+    fn put_beside(&self, side: usize, task: Option<Task>) {
+        // SAFETY: as above.
+        self.header().neighbours.with_mut(|both| unsafe { (*both)[side] = task });
+    }
+}
+
+// %% [markdown]
+// What is noted before a sleep is forgotten at the end.
+
+// %%
 impl Task {
     /// After a poll that was not the last.
     fn rest(self) {
         let header = self.header();
-        if header.state.load(Ordering::Relaxed) & SCHEDULED == 0 {
-            header.note.with_mut(|note| {
-                // SAFETY: whoever runs the task may touch its note.
-                unsafe { &mut *note }.get_or_insert_with(|| header.home.asleep.lock().unwrap().insert(self));
-            });
+        let state = State(header.state.load(Ordering::Relaxed));
+        if !state.is_scheduled() {
+            let new = if state.is_noted() { 0 } else { NOTED };
+            if new != 0 {
+                header.home.note(self);
+            }
             // From here on it may be woken, polled and freed by others. (What was written before a wake that came
             // already is seen by `poll`.)
-            let before = header.state.fetch_and(!RUNNING, Ordering::Release);
-            if before & SCHEDULED == 0 {
+            let before = header.state.fetch_xor(RUNNING | new, Ordering::Release);
+            Step::Rests.note(before, before ^ RUNNING);
+            if !State(before).is_scheduled() {
                 return;
             }
         }
@@ -1235,34 +1595,36 @@ impl Task {
     /// After the last poll, with the output in its place.
     fn end(self) {
         let header = self.header();
-        // SAFETY: whoever runs the task may touch its note.
-        if let Some(note) = header.note.with_mut(|note| unsafe { (*note).take() }) {
-            header.home.asleep.lock().unwrap().remove(note);
+        let mut state = State(header.state.load(Ordering::Relaxed));
+        if state.is_noted() {
+            header.home.forget(self);
         }
-        let mut state = header.state.load(Ordering::Relaxed);
-        // Mostly there is a handle which nobody awaits yet, and a single operation does.
-        while state & (JOINED | AWAITED) == JOINED {
-            let done = (state ^ RUNNING | DONE) - REFERENCE;
-            match header.state.compare_exchange_weak(state, done, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(now) => state = now,
+        // Mostly there is a handle that is not awaited yet, and a single operation does.
+        while state.has_handle() && !state.is_awaited() {
+            let done = (state.0 ^ (RUNNING | DONE)) - REFERENCE;
+            match header.state.compare_exchange_weak(state.0, done, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return Step::Ends.note(state.0, done),
+                Err(now) => state = State(now),
             }
         }
         let before = header.state.fetch_xor(RUNNING | DONE, Ordering::AcqRel);
-        if before & JOINED == 0 {
-            // SAFETY: the task is done, and without a handle nobody else takes.
-            unsafe { (header.code.take)(self.cell(), ptr::null_mut()) };
-        } else if before & AWAITED != 0 {
+        Step::Ends.note(before, before ^ (RUNNING | DONE));
+        if !State(before).has_handle() {
+            return Last::Discard(self.0).run();
+        }
+        if State(before).is_awaited() {
             header.joiner.with(|joiner| {
                 // SAFETY: the handle writes no more once the task is done.
                 let joiner = unsafe { &*joiner }.as_ref();
                 shielded(|| joiner.into_iter().for_each(Waker::wake_by_ref));
             });
-            if header.state.fetch_and(!AWAITED, Ordering::AcqRel) & JOINED == 0 {
+            let before = header.state.fetch_and(!AWAITED, Ordering::AcqRel);
+            Step::Told.note(before, before & !AWAITED);
+            if !State(before).has_handle() {
                 header.drop_joiner();
             }
         }
-        release(self.0);
+        drop_reference(self.0);
     }
 }
 
@@ -1274,8 +1636,10 @@ impl Task {
     /// Notes that the task is being polled, from out of a queue.
     fn start(&self) {
         let state = &self.header().state;
-        let running = state.load(Ordering::Relaxed) & RUNNING;
-        state.fetch_xor(SCHEDULED | (running ^ RUNNING), Ordering::AcqRel);
+        let is_running = State(state.load(Ordering::Relaxed)).is_running();
+        let change = if is_running { SCHEDULED } else { SCHEDULED | RUNNING };
+        let before = state.fetch_xor(change, Ordering::AcqRel);
+        Step::Starts.note(before, before ^ change);
     }
 
     /// Polls it.
@@ -1283,7 +1647,7 @@ impl Task {
         self.start();
         // SAFETY: for as long as the executor has its reference, a waker more needs none of its own.
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(self.cell(), &WAKER)) });
-        // SAFETY: it came out of a queue, so nobody else may poll it.
+        // SAFETY: it came out of a queue, so no other thread may poll it.
         if unsafe { (self.header().code.poll)(self.cell(), &mut Context::from_waker(&waker)) } {
             self.end();
         } else {
@@ -1293,52 +1657,70 @@ impl Task {
 
     /// Ends it without an output.
     fn cancel(self) {
-        self.start();
-        // SAFETY: as for `run`.
-        unsafe { (self.header().code.cancel)(self.cell()) };
-        self.end();
+        Last::Cancel(self).run();
     }
 }
 
 // %% [markdown]
 // ## Looking for work
 //
-// Not more than half of the workers look around at once. Each looks at the injector and at everybody's deque, several
-// times, because work may come before a thread could be put to sleep and woken for it.
+// Not more than half of the workers look around at once. Each looks at the injector and at all deques, several
+// times, because work may come before a thread could be put to sleep and woken for it. A caller of `block_on` only waits
+// for what it has spawned to come back, or for its wake: for as long, but no task may count on it.
 
 // %%
-impl Core {
-    /// Looks for a task elsewhere until `stop` is true or it has looked often enough. `called`: as a helper, already
+impl Place<'_> {
+    /// Searches for a task elsewhere until `stop` is true or it has searched often enough. `called`: as a helper, already
     /// counted.
-    fn look_around(&self, called: bool, stop: impl Fn() -> bool) -> Option<Task> {
-        let pool = &self.home.pool;
+    fn search(&self, called: bool, stop: impl Fn() -> bool) -> Option<Task> {
+        let pool = &*self.home.get().pool;
         if !called {
             if pool.idle.is_crowded() {
                 return None;
             }
             pool.idle.search();
         } else {
-            // Perhaps somebody does not get on whose timers are due.
+            // Perhaps a worker whose timers are due does not get on.
             pool.workers.iter().for_each(|worker| worker.timers.fire());
         }
-        let mut found = None;
-        for _ in 0..pool.settings.searches.max(1) {
-            found = self.deque.pop().or_else(|| self.steal());
-            if found.is_some() || stop() {
-                break;
-            }
-            std::hint::spin_loop();
-        }
+        let found = self.search_with(stop, |core| core.pop().or_else(|| core.steal()));
         if pool.idle.found() {
             pool.call_for_waiting();
         }
         found
     }
+
+    /// As a caller: waits for its own tasks, or until there are others, which are not for it.
+    fn wait_for_own(&self, stop: impl Fn() -> bool) -> Option<Task> {
+        let pool = &*self.home.get().pool;
+        if pool.idle.is_crowded() {
+            return None;
+        }
+        self.search_with(|| stop() || !pool.injector.is_empty(), Core::pop)
+    }
+
+    /// Calls `find` until it has found something, `stop` is true, or it was called often enough.
+    fn search_with(&self, stop: impl Fn() -> bool, find: impl Fn(&Core) -> Option<Task>) -> Option<Task> {
+        for search in 1..=self.home.get().pool.settings.searches.max(1) {
+            let core = self.core()?;
+            if let Some(task) = find(core) {
+                return Some(task);
+            }
+            if stop() {
+                break;
+            }
+            if search % TIMERS_IN_SEARCH == 0 {
+                core.timers().fire();
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
 }
 
 // %% [markdown]
-// A thief takes half of what it finds. It begins with another worker each time, so that no worker is everybody's first
-// choice.
+// A thief takes half of what it finds. It begins with another worker each time, so that no worker is the first
+// choice of all.
 
 // %%
 impl Core {
@@ -1377,20 +1759,50 @@ impl Core {
 // %% [markdown]
 // ## The worker's thread
 //
-// It sleeps until it is called, or until the first timer of its worker expires. In the second case somebody else may
-// have its core, who will see to the timers.
+// It sleeps until it is called, or until the first timer of its worker expires. In the second case another thread may
+// have its core, and will see to the timers.
+//
+// A task may call `block_on`, and wait. To run other tasks on top of it meanwhile would use up the stack, and let it
+// wait for them when it need not. So it gives the core up, and the worker's place with it, and its thread is *away*. If
+// the worker is called meanwhile, another thread is sent for, from those for calls that block, and stays. The one
+// that was away ends with its poll, unless none was needed: then it is the worker's own again.
+
+// %%
+impl Home {
+    /// Makes the calling thread the worker's own, unless it has one.
+    fn is_to_come_back(&self) -> bool {
+        let mut own = self.pool.workers[self.worker].own.lock().unwrap();
+        let comes = !matches!(*own, Own::Known(_));
+        if comes {
+            *own = Own::Known(current());
+        }
+        comes
+    }
+
+    /// What a worker's own thread does until the end, or until it has been away and another one has come.
+    fn work(home: &Arc<Self>) {
+        let pool = &*home.pool;
+        pool.working.fetch_add(1, Ordering::Relaxed);
+        while let Some(called) = pool.wait(home.worker) {
+            let place = Place::new(home, true);
+            place.sit(pool.workers[home.worker].take(OWN, false).expect("only this thread uses this core"));
+            let kept = place.enter(|| {
+                pool.run_all(&place, called);
+                place.core().is_some()
+            });
+            if !kept && !home.is_to_come_back() {
+                break;
+            }
+        }
+        pool.working.fetch_sub(1, Ordering::Release);
+    }
+}
+
+// %% [markdown]
+// In between it waits for work, and runs what there is.
 
 // %%
 impl Pool {
-    /// What the thread of this worker does.
-    fn work(&self, worker: usize) {
-        while let Some(called) = self.wait(worker) {
-            let core = self.workers[worker].take(OWN).expect("nobody else uses this core");
-            Place::new(&core.home, Some(&core)).enter(|| self.run_all(&core, called));
-            self.end_turn(core);
-        }
-    }
-
     /// Sleeps until there is something to do; whether the thread was called for it. `None` when the runtime is closed.
     fn wait(&self, number: usize) -> Option<bool> {
         let worker = &self.workers[number];
@@ -1413,18 +1825,14 @@ impl Pool {
         }
     }
 
-    /// Runs tasks until there are none or a caller wants the core. `called`: as a helper, who is counted as looking
-    /// around.
-    fn run_all(&self, core: &Core, mut called: bool) {
+    /// Runs tasks until there are none, or the core is gone. `called`: as a helper, counted as searching already.
+    fn run_all(&self, place: &Place<'_>, mut called: bool) {
         let closed = || self.closed.load(Ordering::Relaxed);
         while called || !closed() {
-            let task = if called { None } else { core.next() };
-            let Some(task) = task.or_else(|| core.look_around(called, closed)) else { return };
+            let task = if called { None } else { place.next() };
+            let Some(task) = task.or_else(|| place.search(called, closed)) else { return };
             called = false;
             task.run();
-            if self.is_wanted(core) {
-                return;
-            }
         }
     }
 }
@@ -1433,41 +1841,41 @@ impl Pool {
 // ## Polls that take long
 //
 // A poll may take long: a root that receives from a channel, a task that waits for a lock. Three things must not wait
-// with it: the task in its LIFO slot, which nobody else looks at; its timers; and whoever is not awake because this
-// thread is. To see to each of them at once would cost a wake for each task that is spawned. So one thread *watches*, as
-// that of Go's scheduler does: every ten milliseconds, while anybody is awake, it looks whether each core has polled
-// since. If one has not,
+// with it: the task in its LIFO slot, which no other thread looks at; its timers; and workers that are not awake
+// because this thread is. To see to each of them at once would cost a wake for each task that is spawned. So one thread
+// *watches*, as that of Go's scheduler does: every ten milliseconds, while any worker is awake, it looks whether each
+// core has polled since. If one has not,
 //
 // - its LIFO slot is emptied into the injector;
-// - a caller of `block_on` is *relieved*: the thread of the worker comes back to its place;
+// - a caller of `block_on` has its place *handed off*: the thread of the worker comes back to it;
 // - for a worker, one more may be awake;
-// - if a task waits, or a timer, a helper is called, who fires the timers of all.
+// - if a task waits, or a timer, a helper is called, which fires the timers of all.
 //
 // So what such a poll holds up waits for twenty milliseconds, and not for its end. tokio has no such thread, and a task
 // of it that blocks keeps what is in its slot to itself.
 
 // %%
-/// How often somebody looks whether everybody gets on.
+/// How often it is checked whether all cores have polled.
 const WATCH: Duration = Duration::from_millis(10);
 
 impl Pool {
     /// What the thread that watches does until the runtime is closed.
     fn watch(&self) {
         while !self.closed.load(Ordering::Relaxed) {
-            let busy = self.look_after_all();
-            // Whoever takes a place from here on sees to it that it is watched.
+            let busy = self.check_progress();
+            // A thread that takes a place from here on sees to it that it is watched.
             if !busy && self.idle.leave_unwatched() { park() } else { park_timeout(WATCH) }
         }
     }
 
-    /// Helps those who have not polled since the last time. Whether anybody has a core.
-    fn look_after_all(&self) -> bool {
-        let (mut busy, mut stuck, mut due) = (false, vec![], false);
+    /// Helps threads that have not polled since the last time. Whether any has a core.
+    fn check_progress(&self) -> bool {
+        let (mut busy, mut stuck, mut due) = (false, 0, false);
         for (number, worker) in self.workers.iter().enumerate() {
             for (index, seat) in worker.seats.iter().enumerate() {
                 let polls = seat.open.polls.load(Ordering::Relaxed);
                 let same = seat.open.watched.swap(polls, Ordering::Relaxed) == polls;
-                let mut held = seat.held.lock().unwrap();
+                let held = seat.held.lock().unwrap();
                 if held.core.is_some() {
                     continue;
                 }
@@ -1475,24 +1883,18 @@ impl Pool {
                 if !same {
                     continue;
                 }
-                let relieves = index == CALLER && !std::mem::replace(&mut held.relieved, index == CALLER);
                 drop(held);
                 seat.open.take_next().into_iter().for_each(|task| self.injector.push(task));
-                stuck.extend((index == OWN).then_some(worker));
+                stuck += usize::from(index == OWN);
                 due |= worker.timers.first().is_some_and(|first| first <= Instant::now());
-                if relieves {
-                    self.idle.search();
-                    self.call(Some(number));
+                if index == CALLER {
+                    self.hand_off(number);
                 }
             }
         }
-        self.idle.permit(self.settings.awake.saturating_add(stuck.len()));
+        self.idle.permit(self.settings.awake.saturating_add(stuck));
         if busy && (due || self.has_waiting()) {
-            match self.idle.offer() {
-                // Perhaps one of them is a call of `block_on` within a task, which can help itself.
-                None => stuck.into_iter().for_each(Remote::unpark),
-                named => self.call(named),
-            }
+            self.call(self.idle.offer());
         }
         busy
     }
@@ -1510,7 +1912,7 @@ impl Pool {
 pub struct Sleep {
     deadline: Instant,
     /// Whose timers know it, since it was first polled, and its number there.
-    known: Option<(Arc<Home>, usize)>,
+    known: Option<(Arc<Home>, u64)>,
 }
 
 /// Ready when so much time has passed from now on, or a hundred years, and never before: not every clock counts to more.
@@ -1530,7 +1932,7 @@ impl Future for Sleep {
     /// # Panics
     /// When it has to wait on a thread that belongs to no runtime, or to one that is gone.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        // Outside of a runtime there is nobody else to look.
+        // Outside of a runtime no worker looks at the clock.
         let reads_clock = self.known.is_some() || Place::here(|place| place.is_none());
         if reads_clock && Instant::now() >= self.deadline {
             return Poll::Ready(());
@@ -1540,7 +1942,7 @@ impl Future for Sleep {
             if let Some((_, added)) = worker.timers.set(self.deadline, Some(*number), context.waker()) {
                 if added {
                     // It fired since we read the clock, perhaps for another task.
-                    worker.unpark();
+                    home.pool.unpark(home.worker);
                 }
                 return Poll::Pending;
             }
@@ -1549,13 +1951,13 @@ impl Future for Sleep {
         // If there was a runtime that knew it, it is gone.
         self.known = Place::here(|place| {
             let place = place.expect("a sleep needs a runtime");
-            let worker = &place.home.pool.workers[place.home.worker];
-            let set = worker.timers.set(deadline, None, context.waker());
+            let home = place.home.get();
+            let set = home.pool.workers[home.worker].timers.set(deadline, None, context.waker());
             let (number, _) = set.expect("a sleep needs a runtime that is not shut down");
-            if place.core.is_none() {
-                worker.unpark();
+            if place.core().is_none() {
+                home.pool.unpark(home.worker);
             }
-            Some((Arc::clone(place.home), number))
+            Some((Arc::clone(home), number))
         });
         Poll::Pending
     }
@@ -1651,7 +2053,7 @@ impl Blocking<Task> {
         } else if state.threads < MOST_BLOCKING {
             (state.threads, state.looking) = (state.threads + 1, state.looking + 1);
             let home = Arc::clone(home);
-            let work = move || Place::new(&home, None).enter(|| Self::work(&home));
+            let work = move || Place::new(&home, false).enter(|| Self::work(&home));
             if std::thread::Builder::new().spawn(work).is_err() {
                 // The system has no thread: one that is busy will come to it.
                 (state.threads, state.looking) = (state.threads - 1, state.looking - 1);
@@ -1661,8 +2063,8 @@ impl Blocking<Task> {
 }
 
 // %% [markdown]
-// A thread that has made its call looks at the queue for a while before it sleeps, and ends when nobody has called it
-// for long.
+// A thread that has made its call looks at the queue for a while before it sleeps, and ends when it was not called for
+// long.
 
 // %%
 impl Blocking<Task> {
@@ -1690,6 +2092,8 @@ impl Blocking<Task> {
                 continue;
             }
             (state.looking, state.idle) = (state.looking - 1, state.idle + 1);
+            // Of a burst nothing is kept.
+            state.queue.shrink_to(MOST_BLOCKING);
             let waits = |state: &mut BlockingState<Task>| state.called == 0 && !state.closed;
             state = this.arrived.wait_timeout_while(state, KEEP, waits).unwrap().0;
             if state.called == 0 {
@@ -1727,7 +2131,7 @@ impl Blocking<Task> {
 /// thread.
 pub struct Runtime {
     pool: Arc<Pool>,
-    parts: Parts,
+    parts: Parts<Home>,
     /// The thread that watches.
     watch: Option<Handle<()>>,
 }
@@ -1739,10 +2143,13 @@ pub struct Runtime {
 impl Runtime {
     fn start(&mut self) -> std::io::Result<()> {
         for worker in 0..self.pool.workers.len() {
-            let pool = Arc::clone(&self.pool);
-            let (handle, thread) = start(move || pool.work(worker))?;
-            self.parts.threads.push(handle);
-            self.pool.workers[worker].thread.get_or_init(|| thread);
+            let home = Arc::clone(&self.parts.homes[worker]);
+            let work = move || {
+                if home.is_to_come_back() {
+                    Home::work(&home);
+                }
+            };
+            self.parts.threads.push(start(work)?.0);
         }
         // Under loom time stands still, and tests watch by themselves.
         if !cfg!(under_loom) {
@@ -1758,10 +2165,10 @@ impl Runtime {
         Ok(())
     }
 
-    /// Looks once whether everybody gets on, as the thread that watches does.
+    /// Checks once whether all cores have polled, as the thread that watches does.
     #[cfg(under_loom)]
-    pub fn look_after_all(&self) {
-        self.pool.look_after_all();
+    pub fn check_progress(&self) {
+        self.pool.check_progress();
     }
 }
 
@@ -1782,7 +2189,7 @@ impl Runtime {
         let deques: Vec<[Deque<Task>; 2]> =
             (0..settings.workers).map(|_| [(); 2].map(|()| Deque::new_fifo())).collect();
         let seat = |deque: &Deque<Task>| Seat {
-            held: Mutex::new(HeldOf { core: None, relieved: false }),
+            held: Mutex::new(HeldOf { core: None, handed_off: false }),
             stealer: deque.stealer(),
             open: Arc::new(Open {
                 next: AtomicPtr::new(ptr::null_mut()),
@@ -1793,7 +2200,7 @@ impl Runtime {
         let worker = |[own, caller]: &[Deque<Task>; 2]| Remote {
             seats: [seat(own), seat(caller)],
             called: AtomicBool::new(false),
-            thread: OnceLock::new(),
+            own: Mutex::new(Own::Coming),
             timers: Timers::default(),
         };
         let pool = Arc::new(Pool {
@@ -1801,22 +2208,22 @@ impl Runtime {
             injector: Injector::new(),
             workers: deques.iter().map(worker).collect(),
             idle,
-            callers: Mutex::default(),
-            wanted: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            working: Default::default(),
             blocking: Blocking::default(),
             watch: OnceLock::new(),
             left: Default::default(),
+            #[cfg(under_loom)]
+            substitutes: Default::default(),
         });
-        let home =
-            |worker| Arc::new(Home { pool: Arc::clone(&pool), worker, asleep: Mutex::new(Slab::new()) });
+        let home = |worker| Arc::new(Home { pool: Arc::clone(&pool), worker, asleep: Mutex::new(None) });
         let mut homes: Vec<_> = (0..settings.workers).map(home).collect();
         for (deques, home) in deques.into_iter().zip(&homes) {
             for (seat, deque) in deques.into_iter().enumerate() {
                 let place = &pool.workers[home.worker].seats[seat];
                 let (home, open) = (Arc::clone(home), Arc::clone(&place.open));
-                let core =
-                    Core { home, seat, deque, open, streak: Cell::new(0), turn: Cell::new(Turn::Next) };
+                let (streak, turn, handed_off) = (Cell::new(0), Cell::new(Turn::Next), Cell::new(false));
+                let core = Core { home, seat, deque, open, streak, turn, handed_off };
                 place.held.lock().unwrap().core = Some(Box::new(core));
             }
         }
@@ -1848,7 +2255,11 @@ fn spawn_at<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
 ) -> JoinHandle<T> {
     let (task, handle) = Task::new(home, future);
-    task.schedule(Turn::Last);
+    if home.pool.closed.load(Ordering::Relaxed) {
+        task.cancel()
+    } else {
+        task.schedule(Turn::Last)
+    }
     handle
 }
 
@@ -1866,7 +2277,7 @@ fn spawn_blocking_at<T: Send + 'static>(
 
 /// Calls `work` with the home of the thread's place.
 fn at_home<R>(work: impl FnOnce(&Arc<Home>) -> R) -> R {
-    Place::here(|place| work(place.expect("this thread belongs to no runtime").home))
+    Place::here(|place| work(place.expect("this thread belongs to no runtime").home.get()))
 }
 
 /// Starts a task on the runtime of the calling task.
@@ -1886,11 +2297,53 @@ pub fn spawn_blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stat
 }
 
 // %% [markdown]
+// A thread that is sent for in the place of one that is away makes a call that blocks: the call is the worker's own thread
+// until it goes away in turn.
+
+// %%
+/// A thread that is sent for.
+struct Substitute(Option<Arc<Home>>);
+
+impl Substitute {
+    /// The worker's own thread is away until it comes back, or another one is needed.
+    fn may_be_needed(home: &Arc<Home>) -> Own {
+        let own = Arc::clone(home);
+        Own::Away(Box::new(|| Self::send_for(own)))
+    }
+
+    fn send_for(home: Arc<Home>) {
+        let substitute = Self(Some(Arc::clone(&home)));
+        #[cfg(not(under_loom))]
+        drop(spawn_blocking_at(&home, move || substitute.work()));
+        #[cfg(under_loom)]
+        home.pool.substitutes.lock().unwrap().push(start(move || substitute.work()).unwrap().0);
+    }
+
+    fn work(mut self) {
+        let home = self.0.take().expect("it works once");
+        if home.is_to_come_back() {
+            Home::work(&home);
+        }
+    }
+}
+
+impl Drop for Substitute {
+    /// There is no thread for it: the next thread that needs one tries again.
+    fn drop(&mut self) {
+        if let Some(home) = self.0.take() {
+            let mut own = home.pool.workers[home.worker].own.lock().unwrap();
+            if let Own::Coming = *own {
+                *own = Self::may_be_needed(&home);
+            }
+        }
+    }
+}
+
+// %% [markdown]
 // ## `block_on`
 //
-// The calling thread takes the place of a worker if one is free, polls its future, and runs tasks for as long as there
-// are any. Before it goes to sleep, it gives the place back. Without one, it asks for one before it goes to sleep:
-// otherwise a worker that never rests would wake it for each task that it awaits.
+// The calling thread takes the place of a worker if one is free, polls its future, and runs its tasks for as long as there
+// are any. Before it goes to sleep, it gives the place back.
 
 // %%
 impl Wake for Root {
@@ -1905,162 +2358,120 @@ impl Wake for Root {
     }
 }
 
-impl Pool {
-    /// Waits until the future is woken or a worker hands its core over; the core, if it does.
-    fn wait_for_core(&self, root: &std::sync::Arc<Root>) -> Option<Box<Core>> {
-        {
-            let mut callers = self.callers.lock().unwrap();
-            callers.push_back(std::sync::Arc::clone(root));
-            self.wanted.store(callers.len(), Ordering::Relaxed);
-        }
-        root.wait();
-        let mut callers = self.callers.lock().unwrap();
-        callers.retain(|caller| !std::sync::Arc::ptr_eq(caller, root));
-        self.wanted.store(callers.len(), Ordering::Relaxed);
-        drop(callers);
-        // From here on nobody hands it anything.
-        root.given.lock().unwrap().take()
-    }
-
-    /// Whether a caller waits for a core, and this one has tasks left for it.
-    fn is_wanted(&self, core: &Core) -> bool {
-        self.wanted.load(Ordering::Relaxed) > 0 && !(core.next_is_empty() && core.deque.is_empty())
-    }
-
-    /// Lets the caller that has waited longest have this worker's place. `None` if nobody waits any more, or a caller
-    /// that was relieved still has the core for it.
-    fn hand_over(&self, worker: usize) -> Option<()> {
-        let mut callers = self.callers.lock().unwrap();
-        let root = callers.front().map(std::sync::Arc::clone)?;
-        let core = self.workers[worker].take(CALLER)?;
-        callers.pop_front();
-        self.wanted.store(callers.len(), Ordering::Relaxed);
-        *root.given.lock().unwrap() = Some(core);
-        root.thread.unpark();
-        Some(())
-    }
-
-    /// Lets a caller that waits have the worker's place, or gives it up.
-    fn end_turn(&self, core: Box<Core>) {
-        let worker = core.home.worker;
-        let wanted = self.is_wanted(&core);
-        self.put_back(core);
-        if wanted && self.hand_over(worker).is_some() {
-            return;
-        }
-        self.leave_place(worker);
-    }
-}
-
 // %% [markdown]
 // While it has a core, the caller does what a worker does, except that its own future comes first whenever it was
 // woken.
 
 // %%
-/// A core on loan; given back also when the root panics.
-struct Loan<'a>(&'a Pool, Option<Box<Core>>);
-
-impl Drop for Loan<'_> {
-    fn drop(&mut self) {
-        self.1.take().into_iter().for_each(|core| self.0.leave_core(core));
-    }
-}
-
 impl Root {
-    /// Waits until the future is woken or the root was given a core.
-    fn wait(&self) {
-        while !self.woken.load(Ordering::Relaxed) && self.given.lock().unwrap().is_none() {
-            park();
+    /// Waits until the future is woken. After a core was given up within a task, that worker's timers have to be seen to
+    /// while no thread has come for it: there may be none.
+    fn wait(&self, left: Option<&Home>) {
+        while !self.woken.load(Ordering::Relaxed) {
+            let Some(home) = left else { return park() };
+            let remote = &home.pool.workers[home.worker];
+            if matches!(*remote.own.lock().unwrap(), Own::Coming) {
+                remote.timers.fire();
+                park_timeout(WATCH);
+            } else {
+                park();
+            }
         }
     }
 
-    /// Polls the future when it was woken, and runs tasks of this core; nothing when there are none and the
-    /// future waits.
+    /// Polls the future if it was woken.
+    fn poll<F: Future>(&self, future: Pin<&mut F>, waker: &Waker, place: &Place<'_>) -> Poll<F::Output> {
+        if !self.woken.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        self.woken.swap(false, Ordering::Acquire);
+        place.core().into_iter().for_each(|core| _ = core.count_poll());
+        future.poll(&mut Context::from_waker(waker))
+    }
+
+    /// The same, and runs tasks of the core until there are none and the future waits.
     fn attend<F: Future>(
         &self,
         mut future: Pin<&mut F>,
         waker: &Waker,
-        core: Option<&Core>,
-    ) -> Option<F::Output> {
+        place: &Place<'_>,
+    ) -> Poll<F::Output> {
         let woken = || self.woken.load(Ordering::Relaxed);
         loop {
-            if woken() {
-                self.woken.swap(false, Ordering::Acquire);
-                core.into_iter().for_each(|core| {
-                    core.count_poll();
-                });
-                if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
-                    return Some(output);
-                }
+            let polled = self.poll(future.as_mut(), waker, place);
+            if polled.is_ready() || place.core().is_none() {
+                return polled;
             }
-            match core?.next().or_else(|| core?.look_around(false, woken)) {
+            match place.next().or_else(|| place.wait_for_own(woken)) {
                 Some(task) => task.run(),
                 None if woken() => {}
-                None => return None,
+                None => return Poll::Pending,
             }
         }
     }
 }
 
 // %% [markdown]
-// So `block_on` is a loop around that: with a place that is free, with one that was handed over, or with none. Within a
-// task of the same runtime the thread has a core, and does not give it away: whoever watches wakes it if there is a task
-// for it.
+// So `block_on` is a loop around that. Within a task of the same runtime, the thread's core is lent to it for the first
+// poll, and given up if that was not the last. Whatever becomes of the future, it is dropped here, where its destructor
+// finds the runtime.
 
 // %%
-impl Root {
-    /// The same within a task, with the core that it runs on.
-    fn attend_within<F: Future>(&self, mut future: Pin<&mut F>, waker: &Waker, core: &Core) -> F::Output {
-        Place::new(&core.home, Some(core)).enter(|| {
+/// Gives back the core that was lent for a poll, if it is still there.
+struct Lent<'a, 'b>(Option<&'b Place<'static>>, &'b Place<'a>);
+
+impl Drop for Lent<'_, '_> {
+    fn drop(&mut self) {
+        if let Some(outer) = self.0 {
+            outer.core.set(self.1.core.take());
+        }
+    }
+}
+
+impl Runtime {
+    /// Runs a future on the calling thread, and what it spawns meanwhile, until the future is ready. Within a task of
+    /// this runtime it runs that future alone, and another thread takes the worker's place if the future waits.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let pool = &*self.pool;
+        let root = std::sync::Arc::new(Root { woken: AtomicBool::new(true), thread: current() });
+        let waker = Waker::from(std::sync::Arc::clone(&root));
+        let outer = Place::within(pool, true);
+        let place = Place::new(outer.map_or(self.outside(), |outer| outer.home.get()), true);
+        place.enter(|| {
+            let _lent = Lent(outer, &place);
+            place.core.set(outer.and_then(|outer| outer.core.take()));
+            let mut future = pin!(future);
             loop {
-                if let Some(output) = self.attend(future.as_mut(), waker, Some(core)) {
+                if outer.is_none()
+                    && pool.settings.takes_core
+                    && let Some(core) = pool.take_place()
+                {
+                    place.home.set(&self.parts.homes[core.home.worker]);
+                    place.sit(core);
+                }
+                let polled = match outer {
+                    None => root.attend(future.as_mut(), &waker, &place),
+                    Some(_) => root.poll(future.as_mut(), &waker, &place),
+                };
+                if let Poll::Ready(output) = polled {
                     return output;
                 }
-                match core.timers().first().map(|first| first.saturating_duration_since(Instant::now())) {
-                    None => park(),
-                    Some(left) => park_timeout(left),
+                if place.core().is_some_and(|core| core.seat == OWN) {
+                    let home = place.home.get();
+                    *pool.workers[home.worker].own.lock().unwrap() = Substitute::may_be_needed(home);
                 }
+                place.leave();
+                root.wait(outer.map(|outer| &**outer.home.get()));
             }
         })
     }
 }
 
 // %% [markdown]
-// And outside of any task:
+// From outside, tasks and calls are spawned by methods of the runtime.
 
 // %%
 impl Runtime {
-    /// Runs a future on the calling thread, and tasks meanwhile, until the future is ready. Within a task of this
-    /// runtime, the tasks that it runs meanwhile are on top of that one: they must not wait for it.
-    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let pool = &*self.pool;
-        let root = Root { woken: AtomicBool::new(true), given: Mutex::new(None), thread: current() };
-        let root = std::sync::Arc::new(root);
-        let waker = Waker::from(std::sync::Arc::clone(&root));
-        let mut future = pin!(future);
-        if let Some(core) = Place::within(pool, |place| place.core.map(NonNull::from)) {
-            // SAFETY: whoever has it, further down on this thread, keeps it until this is over.
-            return root.attend_within(future, &waker, unsafe { core.as_ref() });
-        }
-        let (takes_core, mut given) = (pool.settings.takes_core, None);
-        loop {
-            let loan = Loan(pool, given.take().or_else(|| if takes_core { pool.take_place() } else { None }));
-            let core = loan.1.as_deref();
-            let home = core.map_or(self.outside(), |core| &core.home);
-            let attended = Place::new(home, core).enter(|| root.attend(future.as_mut(), &waker, core));
-            if let Some(output) = attended {
-                return output;
-            }
-            let had_none = loan.1.is_none();
-            drop(loan);
-            if takes_core && had_none {
-                given = pool.wait_for_core(&root);
-            } else {
-                root.wait();
-            }
-        }
-    }
-
     /// Starts a task; dropping the handle lets it run on.
     pub fn spawn<T: Send + 'static>(
         &self,
@@ -2081,20 +2492,20 @@ impl Runtime {
 // %% [markdown]
 // ## The end
 //
-// First the workers end, so that nobody polls any more, and the timers. A worker may be in a poll that waits for what
+// First the workers end, so that no task is polled any more, and the timers. A worker may be in a poll that waits for what
 // only the end of another task brings; if it does not end soon, the others are ended meanwhile. Then every task is in a
-// queue, or it sleeps and its home has noted it, or somebody outside has just claimed it and is about to queue it; so this
-// is repeated until nothing is left. Blocking calls that are under way are waited for meanwhile: they may spawn tasks, and may well wait for
-// what only the end of one brings. Wakers and handles that outlive the runtime find their tasks done.
+// queue, or it sleeps and its home has noted it, or a waker outside has just claimed it and is about to queue it; so this is
+// repeated until nothing is left. Blocking calls that are under way are waited for meanwhile: they may spawn tasks, and may
+// well wait for what only the end of one brings. Wakers and handles that outlive the runtime find their tasks done.
 //
-// If it is one of its own tasks that drops the runtime, or a call, the thread cannot wait for its own end. Then whoever
-// watches does all that.
+// If it is one of its own tasks that drops the runtime, or a call, the thread cannot wait for its own end. Then the
+// thread that watches does all that.
 
 // %%
 impl Drop for Runtime {
     fn drop(&mut self) {
         let parts = std::mem::take(&mut self.parts);
-        let inside = Place::within(&self.pool, |_| Some(())).is_some();
+        let inside = Place::within(&self.pool, false).is_some();
         let mine = if inside {
             *self.pool.left.lock().unwrap() = Some(parts);
             None
@@ -2102,7 +2513,7 @@ impl Drop for Runtime {
             Some(parts)
         };
         self.pool.closed.store(true, Ordering::Relaxed);
-        self.pool.workers.iter().for_each(Remote::unpark);
+        (0..self.pool.workers.len()).for_each(|worker| self.pool.unpark(worker));
         self.pool.watch.get().into_iter().for_each(Thread::unpark);
         if let Some(parts) = mine {
             self.watch.take().into_iter().for_each(|watch| {
@@ -2117,47 +2528,59 @@ impl Drop for Runtime {
 // The parts that end are the threads and the tasks.
 
 // %%
-impl Parts {
-    /// Ends the threads and all tasks.
+impl Parts<Home> {
+    /// Ends the threads and all tasks. What destructors spawn meanwhile is cancelled, too, as part of this runtime.
     fn end(mut self, pool: &Pool) {
+        let threads = std::mem::take(&mut self.threads);
+        let outside = self.homes.last().expect("a runtime has homes");
+        Place::new(outside, false).enter(|| self.end_all(threads, pool));
+        for remote in &pool.workers {
+            // A core and a thread that is away know their pool, which would keep both for ever.
+            *remote.own.lock().unwrap() = Own::Coming;
+            remote.seats.iter().for_each(|seat| drop(seat.held.lock().unwrap().core.take()));
+        }
+    }
+
+    fn end_all(&self, threads: Vec<Handle<()>>, pool: &Pool) {
         let mut patience = 0..100;
-        while !self.threads.iter().all(is_finished) {
+        let works = || !cfg!(under_loom) && pool.working.load(Ordering::Acquire) > 0;
+        while works() || !threads.iter().all(is_finished) {
             if patience.next().is_some() {
                 yield_now();
             } else {
                 self.cancel_tasks(pool);
+                // For roots within tasks, whose worker's thread is gone.
+                pool.workers.iter().for_each(|worker| worker.timers.fire());
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        for thread in self.threads.drain(..) {
+        for thread in threads {
             thread.join().expect("workers catch the panics of their tasks");
+        }
+        #[cfg(under_loom)]
+        while let Some(thread) = { pool.substitutes.lock().unwrap().pop() } {
+            thread.join().unwrap();
         }
         pool.workers.iter().for_each(|worker| worker.timers.close());
         pool.blocking.close().into_iter().for_each(Task::cancel);
         loop {
             self.cancel_tasks(pool);
-            let none_asleep = || self.homes.iter().all(|home| home.asleep.lock().unwrap().is_empty());
+            let none_asleep = || self.homes.iter().all(|home| home.asleep.lock().unwrap().is_none());
             if pool.blocking.wait() && !pool.has_waiting() && none_asleep() {
                 break;
             }
             yield_now();
         }
-        // A core knows its pool, which would keep both for ever.
-        pool.seats().for_each(|seat| drop(seat.held.lock().unwrap().core.take()));
     }
 
-    /// Ends all tasks that nobody polls.
+    /// Ends all tasks that no thread polls.
     fn cancel_tasks(&self, pool: &Pool) {
         while let Some(task) = pool.take_waiting() {
             task.cancel();
         }
         for home in &self.homes {
-            // Those that were claimed are freed by nobody else, and before that they are noted here.
-            let claimed: Vec<Task> = {
-                let asleep = home.asleep.lock().unwrap();
-                asleep.iter().map(|(_, task)| *task).filter(Task::claim).collect()
-            };
-            claimed.into_iter().for_each(Task::cancel);
+            // Those that were claimed are freed by this thread alone, and before that they are noted here.
+            home.claim_all().into_iter().for_each(Task::cancel);
         }
     }
 }
@@ -2190,9 +2613,55 @@ impl Pool {
 }
 
 // %% [markdown]
-// That is all of it. What is promised is tested next to the crate: a million wakes and none lost, panics that reach
-// their handles, a shutdown that drops every task once whatever state it is in, and the protocols under loom, in every
-// order.
+// That is all of it.
+//
+// ## What is promised
+//
+// A destructor of a value of yours may do what your other code may, in whichever moment it runs; no number of them uses up
+// the stack; what a thread waits for is done by a thread that does not wait for it; a task, a sleep and a handle belong to
+// one runtime, wherever they go; threads and memory go with what needs them. Type by type, and the test of each promise:
+//
+// | of | promise | test |
+// |---|---|---|
+// | `Runtime::block_on` | The future's destructor finds this runtime, also after a panic. | `a_root_spawns_when_it_is_dropped_also_after_a_panic` |
+// | `Runtime::block_on` | Roots within one another each spawn on their own runtime. | `what_a_root_spawns_when_it_is_dropped_belongs_to_its_own_runtime` |
+// | `Runtime::block_on` | It runs nothing that the root, or what that spawned, has not spawned or woken. | `a_caller_runs_no_task_from_elsewhere` |
+// | `Runtime::block_on` | *Limit:* the root waits for the polls of these, unless it takes no core. | `a_root_waits_for_a_poll_of_what_it_has_spawned_unless_it_takes_no_core` |
+// | `Runtime::block_on` | Within tasks, thousands at once need no more stack than one. | `thousands_of_tasks_may_call_block_on_at_once` |
+// | `Runtime::block_on` | Within a task, it waits for no other task than its future does. | `a_task_in_block_on_does_not_wait_for_the_one_that_waits_for_it` |
+// | `Runtime::block_on` | A root may block its thread, whatever it waits for. | `a_root_may_block_on_tasks_that_wake_one_another` |
+// | `Runtime::block_on` | A panic of the root is the caller's, and leaves the runtime in order. | `a_panic_of_the_root_leaves_the_runtime_in_order` |
+// | `Runtime::block_on` | A value of a thread that ends may call it. | `a_value_of_a_thread_uses_a_runtime_when_the_thread_ends` |
+// | `Runtime::spawn` | What it starts is awaited on any runtime, or none. | `a_task_from_outside_can_be_waited_for_from_anywhere` |
+// | `Runtime::spawn` | Tasks that spawn or wake one another for ever keep no other waiting. | `a_task_that_spawns_its_successor_for_ever_keeps_no_other_waiting`, `two_tasks_that_wake_each_other_for_ever_keep_no_other_waiting` |
+// | `Runtime::spawn` | *Limit:* while the tasks of all workers block their threads, no other task runs. | `while_the_tasks_of_all_workers_block_no_other_task_runs` |
+// | `Runtime::spawn_blocking` | Calls may block all at once, and spawn. | `all_blocking_calls_block_at_once`, `a_blocking_call_may_spawn` |
+// | `Runtime::spawn_blocking` | Calls that have not begun are dropped with the runtime. | `blocking_calls_that_have_not_begun_are_dropped_with_the_runtime` |
+// | `Runtime::spawn_blocking` | A call that gets no thread is cancelled, and disturbs no other. | `a_call_that_gets_no_thread_is_reported_and_disturbs_no_other` |
+// | `Runtime`, its end | Every task and every future is dropped once. | `dropping_the_runtime_drops_every_task_exactly_once` |
+// | `Runtime`, its end | What polls and calls under way wait for is ended meanwhile. | `a_poll_may_wait_for_what_the_end_of_another_task_brings` |
+// | `Runtime`, its end | *Limit:* what destructors spawn meanwhile is not run, and its handle says so. | `what_a_destructor_spawns_at_the_end_is_cancelled_and_its_handle_says_so` |
+// | `Runtime`, its end | Its own tasks may drop it. | `a_task_that_drops_its_own_runtime_ends_it` |
+// | `Runtime`, its end | No thread is left: of a runtime that was not to be had, and after random programs. | `a_runtime_that_gets_too_few_threads_leaves_none`, `random_programs_end_and_every_future_is_dropped_once` |
+// | `Runtime`, memory | Of a burst of tasks, sleeps or calls nothing is kept. | `of_a_burst_nothing_is_kept_while_the_runtime_lives` |
+// | `spawn`, `spawn_blocking`, `sleep` | *Limit:* on a thread that belongs to no runtime they panic, a sleep when it has to wait. | `on_a_thread_without_a_runtime_nothing_is_spawned_and_no_sleep_waits` |
+// | `JoinHandle` | Dropped before the end, it lets the task run on. | `a_dropped_handle_lets_the_task_run_on` |
+// | `JoinHandle` | Dropped, it drops the output there and then, whose destructor may wait for others of its kind. | `an_output_waits_for_the_end_of_another_when_it_is_dropped` |
+// | `JoinHandle` | That destructor may block on the runtime. | `an_output_blocks_on_its_runtime_when_it_is_dropped` |
+// | `JoinHandle` | A chain of handles, outputs and payloads of any length is dropped. | `no_depth_of_destructors_uses_up_the_stack`, `a_long_chain_of_outputs_that_hold_handles_is_dropped` |
+// | `JoinHandle` | *Limit:* from 64 outputs within one another on, they are dropped one after the other. | `what_hangs_on_the_64th_output_is_dropped_after_it` |
+// | `JoinHandle`, `JoinError` | A panic of a poll, a destructor or a payload is its own, and ends no thread. | `whatever_panics_ends_its_task_and_no_thread` |
+// | wakers of a task | They may outlive the runtime, and be forgotten without end: on 32 bits, the count ends the process. | `a_waker_may_outlive_the_runtime`, `wakers_that_are_forgotten_end_the_process_and_no_task` |
+// | wakers of others | One that panics ends no thread. | `a_waker_that_panics_ends_no_thread` |
+// | `Sleep` | It goes over to another runtime when its own is gone. | `a_sleep_goes_over_to_another_runtime_when_its_own_is_gone` |
+// | `Sleep` | Dropped or moved, it leaves nothing. | `a_sleep_that_was_moved_is_forgotten_when_it_is_dropped` |
+// | `Sleep` | It is woken although its worker blocks while another is free, or searches. | `a_timer_fires_although_its_worker_is_blocked`, `timers_fire_although_their_worker_searches` |
+// | `Timeout` | It is over at once, or never, if so it was asked. | `a_duration_without_end_is_far_away_and_none_is_over_at_once` |
+// | `Timeout` | It is the first of the two. | `a_timeout_is_what_comes_first` |
+// | `Step` | No task does what the table of states does not have. | `tasks_do_what_the_table_of_their_states_has` |
+// | `Settings` | Those that could run nothing are refused. | `settings_that_could_run_nothing_are_refused` |
+//
+// The protocols are tested under loom, in every order, and random programs do all of it at once.
 //
 // **A glance.** A future that is ready, a task that is spawned and joined, and a call on a thread for blocking calls,
 // each from `block_on` with two workers. Change the settings and look again.
@@ -2314,7 +2783,7 @@ fn blocking(runtime: &Runtime, done: &Arc<Done>) {
 }
 
 // %% [markdown]
-// The pairs of `relay` pass a baton: whoever has it hands it over and waits until it is back.
+// The pairs of `relay` pass a baton: the task that has it hands it over and waits until it is back.
 
 // %%
 /// Whose turn it is among two, and the waker of the other.
@@ -2512,8 +2981,12 @@ pub fn study() -> Study {
 // - A root, a caller of `block_on` or a task that blocks its thread is noticed after ten to twenty milliseconds; only then
 //   is what it holds run by others, and one more worker awake. It is better off with `spawn_blocking`.
 // - While the tasks of all workers block, no other task runs: no thread is left. (tokio's and nio's do the same.)
-// - `block_on` within a task of the same runtime runs other tasks on top of that one. One that waits for it hangs.
-//   (tokio refuses the call.)
-// - Timers are fired by the thread in the worker's place. If its polls take long, they fire that much later.
-// - Handles that are dropped with an output are dropped after it, not within: a chain of them needs no stack. The chains
-//   that a future of your own makes of boxes need theirs.
+// - `block_on` within a task of the same runtime takes a thread of those for calls that block, if its worker is needed
+//   meanwhile. While all 512 are taken, the worker has no thread, and its tasks wait. (tokio refuses the call.)
+// - A root waits for the polls of what it has spawned or woken, on its thread and its stack. With `takes_core: false` it
+//   does not, and each spawn wakes a worker.
+// - A timer is seen to by the thread in the worker's place. Between two polls that take long, it may come as late.
+// - An output that is dropped within 63 others is dropped before the outputs of the handles that it holds. The chains that
+//   a future of your own makes of boxes need a stack of their own.
+// - What a destructor spawns while the runtime ends is not run, and its handle says so. A destructor that then waits for
+//   another task to end may wait for ever: tasks are ended one after the other.

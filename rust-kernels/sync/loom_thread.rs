@@ -28,7 +28,7 @@ pub fn current() -> Thread {
     CURRENT.with(|current| current.borrow_mut().get_or_insert_with(Thread::new).clone())
 }
 
-/// Waits until somebody wakes the thread.
+/// Waits until another thread wakes this one.
 pub fn park() {
     let thread = current();
     let mut unparked = thread.0.0.lock().unwrap();

@@ -52,7 +52,7 @@ pub mod thread {
     }
 }
 
-/// Threads that nobody wakes while they wait for a lock: loom's own parking will do for them, and has far fewer orders
+/// Threads that are not woken while they wait for a lock: loom's own parking will do for them, and has far fewer orders
 /// than that of [`thread`].
 pub mod plain_thread {
     #[cfg(under_loom)]
@@ -73,7 +73,7 @@ pub mod cell {
     #[cfg(not(under_loom))]
     use std::cell::UnsafeCell;
 
-    /// A cell whose users agree among themselves on who may touch it. Its end counts as an access.
+    /// A cell whose users agree among themselves on when each may touch it. Its end counts as an access.
     pub struct Shared<T>(UnsafeCell<T>);
 
     impl<T> Shared<T> {

@@ -161,37 +161,72 @@ type Boxed = Box<dyn FnOnce() + Send>;
 /// A hundred years: not every clock counts to more.
 pub const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
+// %% [markdown]
+// A pool ends when its workers have. A thread that ends it waits for that; but a worker that ends its own pool, or that of
+// another worker which ends this one, would wait for ever. So workers are counted that wait for workers: when all that are
+// left of a pool wait, there is nothing to wait for.
+
+// %%
 /// Workers that have not ended, and a place to wait for that.
 pub struct LiveWorkers {
-    number: Mutex<usize>,
+    live: Mutex<Live>,
     changed: Condvar,
+}
+
+struct Live {
+    workers: usize,
+    /// Those of them that wait here, or for the workers of another pool.
+    waiting: usize,
+    /// How often all workers were waiting.
+    rounds: usize,
 }
 
 impl LiveWorkers {
     pub fn new(workers: usize) -> Self {
-        Self { number: Mutex::new(workers), changed: Condvar::new() }
+        Self { live: Mutex::new(Live { workers, waiting: 0, rounds: 0 }), changed: Condvar::new() }
     }
 
     pub fn one_less(&self) {
-        *self.number() -= 1;
+        self.change(|live| live.workers -= 1);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Live)) {
+        let mut live = self.lock();
+        change(&mut live);
+        live.rounds += usize::from(live.workers == live.waiting);
         self.changed.notify_all();
     }
 
-    /// Waits until all but so many have ended, or for so long. Says how many more are left.
-    pub fn wait_for_all_but(&self, few: usize, limit: Duration) -> usize {
-        let (deadline, mut number) = (Instant::now() + limit.min(LONGEST), self.number());
-        while *number > few {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            number = self.changed.wait_timeout(number, left).expect("nobody panics with this number").0;
+    /// Waits until all have ended, or for so long. Says how many are left. A worker says of which workers it is one; it
+    /// does not wait for those that wait themselves, which would never end.
+    pub fn wait(&self, of: Option<&Self>, limit: Duration) -> usize {
+        let (deadline, round) = (Instant::now() + limit.min(LONGEST), self.lock().rounds);
+        if let Some(own) = of {
+            own.change(|live| live.waiting += 1);
         }
-        number.saturating_sub(few)
+        let mut live = self.lock();
+        let left = loop {
+            let left = match of {
+                None => live.workers,
+                // Those that waited with it may have gone on before it has come to look.
+                Some(_) if live.rounds != round => 0,
+                Some(_) => live.workers - live.waiting,
+            };
+            let time = deadline.saturating_duration_since(Instant::now());
+            if left == 0 || time.is_zero() {
+                break left;
+            }
+            live = self.changed.wait_timeout(live, time).expect("no thread panics with these numbers").0;
+        };
+        drop(live);
+        if let Some(own) = of {
+            own.lock().waiting -= 1;
+        }
+        left
     }
 
-    fn number(&self) -> MutexGuard<'_, usize> {
-        self.number.lock().expect("nobody panics with this number")
+    fn lock(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().expect("no thread panics with these numbers")
     }
 }
 
@@ -203,7 +238,7 @@ impl LiveWorkers {
 /// What goes through the channel of [`DescribedCbcp`].
 enum Message {
     Run(Boxed),
-    #[expect(dead_code, reason = "nobody submits a future")]
+    #[expect(dead_code, reason = "no future is submitted")]
     Step(Arc<fn()>),
     Stop(Arc<LiveWorkers>),
 }
@@ -290,7 +325,7 @@ impl ChannelPool {
         self.shut.store(true, Ordering::SeqCst);
         let live = Arc::new(LiveWorkers::new(self.workers));
         (0..self.workers).for_each(|_| drop(self.sender.send(Message::Stop(live.clone()))));
-        assert_eq!(live.wait_for_all_but(0, END), 0, "jobs of the measuring program are short");
+        assert_eq!(live.wait(None, END), 0, "jobs of the measuring program are short");
     }
 }
 
@@ -358,7 +393,7 @@ pub enum Parked {
 
 /// Parks up to 64 workers.
 pub struct Parker {
-    /// Who sleeps or is about to.
+    /// Which workers sleep or are about to.
     bits: AtomicUsize,
     states: Mutex<Vec<Parking>>,
 }
@@ -378,7 +413,7 @@ impl Parker {
     }
 
     fn states(&self) -> MutexGuard<'_, Vec<Parking>> {
-        self.states.lock().expect("nobody panics with the states")
+        self.states.lock().expect("no thread panics with the states")
     }
 
     /// A worker says that it is about to sleep. It then looks for work once more, and calls `park` or `abort_park`.
@@ -392,7 +427,7 @@ impl Parker {
         self.bits.fetch_and(!(1 << worker), Ordering::Relaxed);
     }
 
-    /// It has not: sleeps, unless somebody has called `unpark_one` in the meantime.
+    /// It has not: sleeps, unless `unpark_one` was called in the meantime.
     pub fn park(&self, worker: usize) -> Parked {
         let Ok(mut states) = self.states.try_lock() else { return Parked::Retry };
         let slept = !matches!(states[worker], Parking::NoSleep);
@@ -483,7 +518,7 @@ enum Control {
 /// What is in the queues.
 enum Task {
     Run(Boxed),
-    #[expect(dead_code, reason = "nobody submits a future")]
+    #[expect(dead_code, reason = "no future is submitted")]
     Step(Arc<fn()>),
 }
 
@@ -534,7 +569,7 @@ fn own_deque<Out>(read: impl FnOnce(&std::cell::OnceCell<Worker<Task>>) -> Out) 
 impl StealingCore {
     /// Tells every worker of the deques of the others.
     fn introduce(&self) {
-        let workers = self.workers.lock().expect("nobody panics with the list of workers");
+        let workers = self.workers.lock().expect("no thread panics with the list of workers");
         for (worker, (_, control)) in workers.iter().enumerate() {
             let others = workers.iter().enumerate().filter(|(other, _)| *other != worker);
             // One that has ended does not listen.
@@ -628,7 +663,7 @@ impl StealingCore {
         let (control, messages) = crossbeam_channel::unbounded();
         let deque = Worker::new_fifo();
         {
-            let mut workers = self.workers.lock().expect("nobody panics with the list of workers");
+            let mut workers = self.workers.lock().expect("no thread panics with the list of workers");
             let entry = (deque.stealer(), control);
             if worker < workers.len() { workers[worker] = entry } else { workers.push(entry) }
         }
@@ -672,14 +707,14 @@ impl StealingCore {
 
     fn stop(&self) {
         self.shut.store(true, Ordering::SeqCst);
-        let workers = self.workers.lock().expect("nobody panics with the list of workers");
+        let workers = self.workers.lock().expect("no thread panics with the list of workers");
         let live = Arc::new(LiveWorkers::new(workers.len()));
         for (_, control) in workers.iter() {
             control.send(Control::Stop(live.clone())).expect("every worker listens");
         }
         drop(workers);
         self.parker.unpark_all();
-        assert_eq!(live.wait_for_all_but(0, END), 0, "jobs of the measuring program are short");
+        assert_eq!(live.wait(None, END), 0, "jobs of the measuring program are short");
     }
 }
 

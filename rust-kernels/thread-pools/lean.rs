@@ -60,7 +60,7 @@ use crossbeam_deque::{Injector, Steal, Stealer, Worker};
 use crossbeam_utils::CachePadded;
 use idle::shielded;
 use sync::Arc;
-use sync::atomic::{AtomicBool, AtomicUsize, fence};
+use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 use sync::thread::{self, Thread};
 use thread_pools_described::{END, LONGEST, LiveWorkers, Subject};
 
@@ -110,7 +110,7 @@ impl<F: FnOnce() + Send + 'static> Layout<F> {
     const VTABLE: VTable = VTable { run: Self::run, drop: Self::drop };
 
     /// # Safety
-    /// A closure of this type is stored, and nobody takes it out again.
+    /// A closure of this type is stored, and is not taken out again.
     unsafe fn take(storage: *mut Storage) -> F {
         if Self::FITS {
             // SAFETY: the caller's promise; a closure that fits lies there itself.
@@ -127,8 +127,15 @@ impl<F: FnOnce() + Send + 'static> Layout<F> {
     }
 
     unsafe fn drop(storage: *mut Storage) {
-        // SAFETY: the caller's promise.
-        drop(unsafe { Self::take(storage) });
+        // Where it is: a large closure may be larger than what is left of the stack.
+        // SAFETY: the caller's promise; here lies the closure or its box.
+        unsafe {
+            if Self::FITS {
+                storage.cast::<F>().drop_in_place()
+            } else {
+                storage.cast::<Box<F>>().drop_in_place()
+            }
+        }
     }
 }
 
@@ -181,16 +188,16 @@ impl Drop for Job {
 // executor](../runtimes/executor.ipynb) shares. It knows only numbers; what follows adds the threads, and the end.
 
 // %%
-/// Who is woken for a job from outside.
+/// Which workers are woken for a job from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wakes {
-    /// A sleeper, unless somebody is searching.
+    /// A sleeper, unless a worker is searching.
     OneAtATime,
     /// A sleeper for every job.
     EveryJob,
 }
 
-/// Who searches and who sleeps, and the threads that are to be woken.
+/// Which workers search and which sleep, and the threads that are to be woken.
 pub struct Sleep {
     idle: idle::Idle,
     /// No more jobs are taken.
@@ -266,7 +273,7 @@ impl Sleep {
 
     /// The pool takes no more jobs.
     pub fn close(&self) {
-        // Whoever is at rest is woken, and whoever comes to rest later sees this, since both lock the list of `idle`.
+        // Workers at rest are woken, and those that come to rest later see this, since both lock the list of `idle`.
         self.closed.store(true, Ordering::Relaxed);
         self.wake_all();
     }
@@ -299,7 +306,7 @@ impl Sleep {
         self.idle.rest(worker);
     }
 
-    /// Sleeps until somebody wakes it; then it is searching.
+    /// Sleeps until it is woken; then it is searching.
     pub fn sleep(&self, worker: usize) {
         while !self.places[worker].woken.swap(false, Ordering::Relaxed) {
             thread::park();
@@ -328,7 +335,7 @@ impl Sleep {
 pub enum Idle {
     /// Search for a moment, then sleep.
     Park,
-    /// Search for ever, yielding to other threads: nobody is woken, and no processor is idle.
+    /// Search for ever, yielding to other threads: no worker is woken, and no processor is idle.
     NeverPark,
 }
 
@@ -388,19 +395,58 @@ pub trait Queue: Send + Sync + Sized + 'static {
     fn next(&self, local: &Self::Local) -> Option<Job>;
     /// Any job that this worker can get hold of.
     fn find(&self, local: &Self::Local) -> Option<Job>;
-    /// Whether nobody could find anything.
+    /// Whether there is nothing to be found.
     fn is_empty(&self) -> bool;
     /// Any job, for a thread that is no worker.
     fn take(&self) -> Option<Job>;
 }
 
-/// Whom a worker tells of a job that it has queued.
+/// Which workers a worker tells of a job that it has queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notify {
-    /// Nobody: the worker will come to it.
-    Nobody,
+    /// None: the worker will come to it.
+    None,
     /// A sleeper, if one is seen; the worker will come to it in any case.
     Sleepers,
+}
+
+// %% [markdown]
+// ## Handles that are counted in advance
+//
+// How many handles does a pool have? Each worker counts some in advance, its *credit*, as is told below. It is in one
+// word, which other threads read.
+
+// %%
+/// So many handles are counted in the core beyond those that there are; above that, how often it has changed. Written by
+/// its worker only.
+#[derive(Default)]
+struct Credit(AtomicU64);
+
+impl Credit {
+    /// One change more. Below it is room for twice the credit and one.
+    const CHANGE: u64 = 1 << 16;
+
+    /// The handles in a word.
+    #[inline]
+    fn handles(word: u64) -> u64 {
+        word % Self::CHANGE
+    }
+
+    /// The changes in a word.
+    fn changes(word: u64) -> u64 {
+        word / Self::CHANGE
+    }
+
+    #[inline]
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// To be called by its worker. A thread that sees it sees how the handles came here that are no more.
+    #[inline]
+    fn set(&self, word: u64) {
+        self.0.store(word, Ordering::Release);
+    }
 }
 
 // %% [markdown]
@@ -420,6 +466,8 @@ struct Core<Q> {
     searchers: usize,
     /// Handles, and the credit that workers have taken for handles.
     handles: CachePadded<AtomicUsize>,
+    /// By worker.
+    credits: Box<[CachePadded<Credit>]>,
     /// No handle is left, so no job will come.
     abandoned: AtomicBool,
     live: LiveWorkers,
@@ -454,10 +502,12 @@ impl<Q: Queue> Core<Q> {
         }
     }
 
-    /// Drops all queued jobs, each by itself: its destructors may panic.
-    fn clear(&self) {
-        while let Some(job) = self.queue.take() {
-            shielded(|| drop(job));
+    /// So many handles more.
+    #[inline]
+    fn add_handles(&self, handles: usize) {
+        // As `Arc` does: there are so many only if most are forgotten, and beyond zero the count would be wrong.
+        if self.handles.fetch_add(handles, Ordering::Relaxed) > isize::MAX as usize {
+            std::process::abort();
         }
     }
 
@@ -466,16 +516,22 @@ impl<Q: Queue> Core<Q> {
     /// # Safety
     /// `this` is the pointer of an `Arc`, so many handles are counted in it, and the caller does not use them
     /// afterwards.
-    unsafe fn release(this: NonNull<Self>, handles: usize) {
+    unsafe fn subtract_handles(this: NonNull<Self>, handles: usize) {
         // SAFETY: the handles keep it alive until they are counted out.
         if unsafe { this.as_ref() }.handles.fetch_sub(handles, Ordering::AcqRel) == handles {
-            // SAFETY: all handles together own one reference, which `start` has made, and only who brings their
-            // number to zero gets here.
-            let core = unsafe { Arc::from_raw(this.as_ptr()) };
-            // Whoever sees it sees what all handles have submitted; to who rests it is ordered as in `Sleep::close`.
-            core.abandoned.store(true, Ordering::Release);
-            core.sleep.wake_all();
+            // SAFETY: all handles together own one reference, which `start` has made, and only the thread that brings
+            // their number to zero gets here.
+            unsafe { Arc::from_raw(this.as_ptr()) }.abandon();
         }
+    }
+
+    /// No job will come.
+    #[cold]
+    fn abandon(&self) {
+        // A worker that sees it sees what all handles have submitted; for workers at rest it is ordered as in
+        // `Sleep::close`.
+        self.abandoned.store(true, Ordering::Release);
+        self.sleep.wake_all();
     }
 }
 
@@ -485,9 +541,84 @@ impl<Q: Queue> Core<Q> {
 // Every job of the published program clones the pool's handle. An ordinary handle counts references in one
 // place, and all workers write to that place for every job, so its cache line moves between the
 // processors. Most of these clones are made on a worker and dropped on a worker. So a worker takes *credit*: it
-// adds a thousand to the shared count at once, and from then on counts its own clones and drops in a cell
-// that no other thread sees. Before it sleeps, it returns its credit. The shared count is never less than the number of
-// handles, and it reaches zero soon after the last of them is gone.
+// adds a thousand to the shared count at once, and from then on counts its own clones and drops in a place
+// that no other thread writes to. Before it sleeps, it returns its credit. The shared count is never less than the
+// number of handles, and it reaches zero soon after the last of them is gone.
+//
+// A worker in a long job does not return its credit, and the others should not wait for that job. So a thread that drops
+// a handle elsewhere looks whether all that is left is credit, which the worker publishes in one word, together with how
+// often it has changed.
+//
+// To find out whether there are handles, a thread reads all credit twice, with the shared count in between. If no word
+// has changed, all of this was so at one moment; and if there was no handle at that moment, there will be none.
+
+// %%
+/// Handles that a worker counts in advance, and what it keeps at most.
+const CREDIT: usize = 1 << 10;
+
+impl<Q: Queue> Core<Q> {
+    /// The credit of all workers, and how often it has changed.
+    fn credit(&self) -> (usize, u64) {
+        let of = |credit: &CachePadded<Credit>| credit.0.load(Ordering::Acquire);
+        let add = |(credit, changes), word| {
+            (credit + Credit::handles(word) as usize, Credit::changes(word) + changes)
+        };
+        self.credits.iter().map(of).fold((0, 0), add)
+    }
+
+    /// How many are counted, and whether so many handles of the caller are the only ones.
+    fn alone_with(&self, own: usize) -> (usize, bool) {
+        loop {
+            let before = self.credit();
+            let handles = self.handles.load(Ordering::Acquire);
+            if before == self.credit() {
+                return (handles, handles == before.0 + own);
+            }
+        }
+    }
+
+    /// A worker returns what it has set its credit down by.
+    ///
+    /// # Safety
+    /// As for [`subtract_handles`](Self::subtract_handles); and the worker has a reference to the core.
+    unsafe fn return_credit(this: NonNull<Self>, credit: usize) {
+        // SAFETY: by the caller.
+        unsafe { Self::subtract_handles(this, credit) };
+        // SAFETY: the reference of the worker keeps it alive.
+        let core = unsafe { this.as_ref() };
+        if core.alone_with(0).1 {
+            core.abandon();
+        }
+    }
+
+    /// A thread that is no worker drops a handle.
+    ///
+    /// # Safety
+    /// As for [`subtract_handles`](Self::subtract_handles).
+    unsafe fn drop_handle(this: NonNull<Self>) {
+        // SAFETY: the handle keeps it alive until it is counted out.
+        let core = unsafe { this.as_ref() };
+        loop {
+            let (handles, alone) = core.alone_with(1);
+            if alone {
+                core.abandon();
+                // SAFETY: by the caller.
+                return unsafe { Self::subtract_handles(this, 1) };
+            }
+            // Fails where another one was dropped at the same time: then this may be the last.
+            if core
+                .handles
+                .compare_exchange_weak(handles, handles - 1, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
+                return;
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// A clone or a drop asks first on which thread it is. So each worker thread has a place for what it knows about itself.
 
 // %%
 /// What a worker thread knows about itself.
@@ -495,12 +626,9 @@ struct CurrentWorker {
     /// The core of its pool; tells the type of `local` as well.
     core: *const (),
     local: *const (),
-    /// So many handles are counted in the core beyond those that there are.
-    credit: Cell<usize>,
+    credit: *const Credit,
+    live: *const LiveWorkers,
 }
-
-/// Handles that a worker counts in advance, and what it keeps at most.
-const CREDIT: usize = 1 << 10;
 
 /// Where a thread keeps what it knows about itself.
 mod place {
@@ -529,20 +657,37 @@ mod place {
 // %%
 impl CurrentWorker {
     /// This thread becomes a worker until `leave`, which frees the result.
-    fn enter<Q: Queue>(core: &Arc<Core<Q>>, local: &Q::Local) -> NonNull<Self> {
+    fn enter<Q: Queue>(core: &Arc<Core<Q>>, worker: usize, local: &Q::Local) -> NonNull<Self> {
+        let (credit, live) = (&raw const *core.credits[worker], &raw const core.live);
         let (core, local) = (Arc::as_ptr(core).cast(), std::ptr::from_ref(local).cast());
-        let here = NonNull::from(Box::leak(Box::new(Self { core, local, credit: Cell::new(0) })));
+        let here = NonNull::from(Box::leak(Box::new(Self { core, local, credit, live })));
         place::set(here.as_ptr());
         here
+    }
+
+    /// Calls `work` with this thread's worker, if it is one of any pool.
+    #[inline]
+    fn with_any<T>(work: impl FnOnce(Option<&CurrentWorker>) -> T) -> T {
+        // SAFETY: set by `enter` on this thread, and not freed before `leave` takes it back.
+        work(unsafe { place::get().as_ref() })
     }
 
     /// Calls `work` with this thread's worker, if it is one of the pool with this core.
     #[inline]
     fn with<Q, T>(core: NonNull<Core<Q>>, work: impl FnOnce(Option<&CurrentWorker>) -> T) -> T {
-        let here = place::get();
-        // SAFETY: set by `enter` on this thread, and not freed before `leave` takes it back.
-        let here = unsafe { here.as_ref() };
-        work(here.filter(|here| here.core == core.as_ptr().cast_const().cast()))
+        Self::with_any(|here| work(here.filter(|here| here.core == core.as_ptr().cast_const().cast())))
+    }
+
+    #[inline]
+    fn credit(&self) -> &Credit {
+        // SAFETY: it is in the core, to which this thread has a reference until it has left.
+        unsafe { &*self.credit }
+    }
+
+    #[inline]
+    fn live(&self) -> &LiveWorkers {
+        // SAFETY: as for `credit`.
+        unsafe { &*self.live }
     }
 
     /// # Safety
@@ -561,10 +706,12 @@ impl CurrentWorker {
     /// # Safety
     /// The core is of this type.
     unsafe fn settle<Q: Queue>(&self) {
-        let credit = self.credit.take();
+        let word = self.credit().get();
+        let credit = Credit::handles(word);
         if let Some(core) = NonNull::new(self.core.cast::<Core<Q>>().cast_mut()).filter(|_| credit > 0) {
+            self.credit().set(word + Credit::CHANGE - credit);
             // SAFETY: `enter` had it of an `Arc`, and so many handles are counted that there are not.
-            unsafe { Core::release(core, credit) };
+            unsafe { Core::return_credit(core, credit as usize) };
         }
     }
 }
@@ -573,12 +720,12 @@ impl CurrentWorker {
 // ## The life of a worker
 //
 // Run the jobs that are there; when there are none, search; when none is found for a while, sleep. The search is where a
-// worker meets those who submit. Between `announce` and `sleep` it looks at everything that could have happened in the
+// worker meets the threads that submit. Between `announce` and `sleep` it looks at everything that could have happened in the
 // meantime: a job, the end of the pool, the last handle.
 
 // %%
 impl<Q: Queue> Core<Q> {
-    /// A job, or `None` when the pool ends. The caller is one of so many who search; with a job, it is no longer one.
+    /// A job, or `None` when the pool ends. The caller is one of so many searchers; with a job, it is no longer one.
     fn search(&self, searching: usize, worker: usize, local: &Q::Local, here: &CurrentWorker) -> Option<Job> {
         let impatient = if searching > self.searchers { PATIENCE.0 + PATIENCE.1 } else { 0 };
         let mut turn = impatient;
@@ -629,7 +776,7 @@ impl<Q: Queue> Core<Q> {
 impl<Q: Queue> Core<Q> {
     /// Runs jobs until the pool ends; a thread of its own, counted as searching.
     fn work(this: &Arc<Self>, worker: usize, local: Q::Local) {
-        let entered = CurrentWorker::enter(this, &local);
+        let entered = CurrentWorker::enter(this, worker, &local);
         // SAFETY: it is not freed before `leave`.
         let here = unsafe { entered.as_ref() };
         this.sleep.begin(worker);
@@ -648,14 +795,13 @@ impl<Q: Queue> Core<Q> {
             searching = this.sleep.search();
         }
         this.sleep.found();
+        if this.sleep.closed() {
+            // Still as a worker: a destructor may shut the pool down, which must not wait for itself.
+            this.sweep(|| this.queue.next(&local));
+            this.sweep(|| this.queue.take());
+        }
         // SAFETY: it has entered above, and no job runs here any more.
         unsafe { CurrentWorker::leave::<Q>(entered) };
-        if this.sleep.closed() {
-            while let Some(job) = this.queue.next(&local) {
-                shielded(|| drop(job));
-            }
-            this.clear();
-        }
         // The last thing that a worker does with the pool.
         this.live.one_less();
     }
@@ -669,7 +815,7 @@ impl<Q: Queue> Core<Q> {
 // %%
 /// A pool's handle. Jobs may hold clones of it and submit further jobs; those go to the queue of their worker.
 ///
-/// When the last handle is dropped, what was submitted is still run, and then the workers end; nobody waits for them.
+/// When the last handle is dropped, what was submitted is still run, and then the workers end, without being waited for.
 pub struct Pool<Q: Queue> {
     core: NonNull<Core<Q>>,
 }
@@ -695,15 +841,14 @@ impl<Q: Queue> Clone for Pool<Q> {
     #[inline]
     fn clone(&self) -> Self {
         CurrentWorker::with(self.core, |here| match here {
-            None => {
-                self.core().handles.fetch_add(1, Ordering::Relaxed);
-            }
+            None => self.core().add_handles(1),
             Some(here) => {
-                if here.credit.get() == 0 {
-                    self.core().handles.fetch_add(CREDIT, Ordering::Relaxed);
-                    here.credit.set(CREDIT);
+                let mut word = here.credit().get();
+                if Credit::handles(word) == 0 {
+                    self.core().add_handles(CREDIT);
+                    word += CREDIT as u64;
                 }
-                here.credit.set(here.credit.get() - 1);
+                here.credit().set(word + Credit::CHANGE - 1);
             }
         });
         Self { core: self.core }
@@ -719,13 +864,15 @@ impl<Q: Queue> Drop for Pool<Q> {
     fn drop(&mut self) {
         CurrentWorker::with(self.core, |here| match here {
             // SAFETY: it was counted, and is going.
-            None => unsafe { Core::release(self.core, 1) },
+            None => unsafe { Core::drop_handle(self.core) },
             Some(here) => {
-                here.credit.set(here.credit.get() + 1);
-                if here.credit.get() > 2 * CREDIT {
-                    here.credit.set(CREDIT);
+                let word = here.credit().get() + Credit::CHANGE + 1;
+                if Credit::handles(word) <= 2 * CREDIT as u64 {
+                    here.credit().set(word);
+                } else {
+                    here.credit().set(word - CREDIT as u64);
                     // SAFETY: more than that are counted here which are no more.
-                    unsafe { Core::release(self.core, CREDIT + 1) };
+                    unsafe { Core::return_credit(self.core, CREDIT) };
                 }
             }
         });
@@ -737,12 +884,11 @@ impl<Q: Queue> Drop for Pool<Q> {
 //
 // `shutdown` is for callers that cannot wait: no more jobs are taken, every worker ends after the job that it is
 // running, and what is queued is dropped, so that its destructors run: at once, for a job may wait for another one that
-// will not run any more. It says how many workers are not done when the time is up. Nothing is lost by dropping the handles instead, which runs all that was
-// submitted.
+// will not run any more. It says how many workers are not done when the time is up. Nothing is lost by dropping the
+// handles instead, which runs all that was submitted.
 
 // %%
-/// The pool takes no more jobs. The one that was offered is dropped, unless a worker took it just before the pool was
-/// closed: then it was run.
+/// The pool takes no more jobs. The one that was offered is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -766,6 +912,7 @@ impl<Q: Queue> Pool<Q> {
             wakes: settings.wakes,
             searchers: settings.workers.div_ceil(2),
             handles: CachePadded::new(AtomicUsize::new(1)),
+            credits: (0..settings.workers).map(|_| CachePadded::default()).collect(),
             abandoned: AtomicBool::new(false),
             live: LiveWorkers::new(settings.workers),
             panics: AtomicUsize::new(0),
@@ -775,7 +922,7 @@ impl<Q: Queue> Pool<Q> {
             if let Err(refused) = named.spawn(move || Core::work(&own, worker, local)) {
                 core.sleep.close();
                 (worker..settings.workers).for_each(|_| core.live.one_less());
-                core.live.wait_for_all_but(0, LONGEST);
+                core.live.wait(None, LONGEST);
                 panic!("the system refuses a thread for worker {worker} of {}: {refused}", settings.workers);
             }
         }
@@ -789,35 +936,132 @@ impl<Q: Queue> Pool<Q> {
 
 // %%
 impl<Q: Queue> Core<Q> {
+    /// Says whether the pool takes jobs still. If not, the workers may have ended, and would not drop this one.
     #[inline]
-    fn submit(&self, job: Job) -> Result<(), Closed> {
+    fn submit(&self, job: Job) -> bool {
         self.queue.push(job);
-        let open = if self.parks {
-            self.sleep.offer(self.wakes)
-        } else {
-            fence(Ordering::SeqCst);
-            !self.sleep.closed()
-        };
-        if open { Ok(()) } else { self.refuse() }
+        if self.parks {
+            return self.sleep.offer(self.wakes);
+        }
+        fence(Ordering::SeqCst);
+        !self.sleep.closed()
     }
 
     #[inline]
-    fn submit_local(&self, local: &Q::Local, job: Job) -> Result<(), Closed> {
-        if self.sleep.closed() {
-            shielded(|| drop(job));
-            return Err(Closed);
-        }
+    fn submit_local(&self, local: &Q::Local, job: Job) -> bool {
         if self.queue.push_local(local, job) == Notify::Sleepers && self.parks {
             self.sleep.hint();
         }
-        Ok(())
+        true
+    }
+}
+
+// %% [markdown]
+// ## Jobs that are not run
+//
+// Their destructors may do what jobs may: submit, wait for what they submit, shut the pool down, which drops more jobs.
+// A job that is refused is dropped at once, since its owner may wait for that. So is what is queued when the pool ends.
+// Now and then such a chain of destructors goes on on another thread: a stack has an end.
+
+// %%
+/// A thread that is dropping jobs.
+struct Dropping {
+    /// Of a pool with this core; null for a job that was refused.
+    core: *const (),
+    /// So many within each other, with this one.
+    depth: usize,
+    outer: *const Dropping,
+}
+
+/// On one thread.
+const MOST_WITHIN: usize = 64;
+
+mod dropping {
+    use std::cell::Cell;
+
+    use super::Dropping;
+
+    sync::thread_local! {
+        static INNERMOST: Cell<*const Dropping> = Cell::new(std::ptr::null());
     }
 
-    /// A job came when the workers may have ended: nobody else would drop it.
+    pub fn replace(innermost: *const Dropping) -> *const Dropping {
+        INNERMOST.with(|place| place.replace(innermost))
+    }
+
+    pub fn get() -> *const Dropping {
+        INNERMOST.with(Cell::get)
+    }
+}
+
+impl Dropping {
+    /// From the innermost to the outermost.
+    fn all<'a>() -> impl Iterator<Item = &'a Self> {
+        // SAFETY: they are in frames of this stack that have not ended, see `within`, and so is the caller.
+        let innermost = unsafe { dropping::get().as_ref() };
+        // SAFETY: the same.
+        std::iter::successors(innermost, |dropping| unsafe { dropping.outer.as_ref() })
+    }
+
+    fn depth() -> usize {
+        Self::all().next().map_or(0, |dropping| dropping.depth)
+    }
+
+    /// Calls `work`, which drops jobs, and does not panic.
+    fn within(core: *const (), work: impl FnOnce()) {
+        let here = Self { core, depth: Self::depth() + 1, outer: dropping::get() };
+        dropping::replace(&here);
+        work();
+        dropping::replace(here.outer);
+    }
+
+    /// Calls `work` on another thread, or drops it, and says that the system refuses one.
+    fn elsewhere(work: impl FnOnce() + Send + 'static) -> bool {
+        thread::Builder::new().spawn(work).is_ok()
+    }
+
+    /// Drops a job that is refused.
     #[cold]
-    fn refuse(&self) -> Result<(), Closed> {
-        self.clear();
-        Err(Closed)
+    fn refuse(job: Job) {
+        if Self::depth() < MOST_WITHIN {
+            Self::within(std::ptr::null(), || _ = shielded(|| drop(job)));
+        } else {
+            shielded(|| _ = Self::elsewhere(move || _ = shielded(|| drop(job))));
+        }
+    }
+}
+
+// %% [markdown]
+// A *sweep* drops all that is queued. Each worker does so at its end, and so does the thread that shuts the pool down, or
+// whose job came just after that. Deep within others it is left to another thread; a thread that sweeps the same pool
+// further out goes on there.
+
+// %%
+impl<Q: Queue> Core<Q> {
+    /// Drops all that `next` finds, each by itself: its destructors may panic.
+    fn sweep(&self, mut next: impl FnMut() -> Option<Job>) {
+        Dropping::within(std::ptr::from_ref(self).cast(), || {
+            while let Some(job) = next() {
+                shielded(|| drop(job));
+            }
+        });
+    }
+}
+
+impl<Q: Queue> Pool<Q> {
+    /// Drops all queued jobs; before it waits, for workers may wait for that.
+    #[cold]
+    fn sweep(&self, waits: bool) {
+        let core: *const () = self.core.as_ptr().cast_const().cast();
+        let is_deep = Dropping::depth() >= MOST_WITHIN;
+        if is_deep && !waits && Dropping::all().any(|dropping| dropping.core == core) {
+            return; // this thread goes on with it, further out
+        }
+        let sweep = |core: &Core<Q>| core.sweep(|| core.queue.take());
+        let pool = is_deep.then(|| self.clone());
+        if !pool.is_some_and(|pool| Dropping::elsewhere(move || sweep(pool.core()))) {
+            sweep(self.core());
+        }
     }
 }
 
@@ -826,32 +1070,43 @@ impl<Q: Queue> Core<Q> {
 
 // %%
 impl<Q: Queue> Pool<Q> {
-    /// Runs this closure once, on any worker. A job that is submitted by a job may wait until that one has ended.
+    /// Runs this closure once, on any worker, or drops it if the pool is shut down before. A job that is submitted by a job
+    /// may wait until that one has ended.
     ///
     /// # Errors
-    /// `Closed` after `shutdown`. Who offers the job to another pool then must be able to bear it twice.
+    /// `Closed` after `shutdown`.
     #[inline]
     pub fn execute(&self, closure: impl FnOnce() + Send + 'static) -> Result<(), Closed> {
-        let (core, job) = (self.core(), Job::new(closure));
-        CurrentWorker::with(self.core, |here| match here {
+        let core = self.core();
+        if core.sleep.closed() {
+            Dropping::refuse(Job::new(closure));
+            return Err(Closed);
+        }
+        // Not before: a job that lives across a branch is copied once more.
+        let job = Job::new(closure);
+        let open = CurrentWorker::with(self.core, |here| match here {
             // SAFETY: `CurrentWorker` says that this thread is a worker of this very core, so its local is of this
             // type, and alive.
             Some(here) => core.submit_local(unsafe { &*here.local.cast::<Q::Local>() }, job),
             None => core.submit(job),
-        })
+        });
+        if !open {
+            self.sweep(false);
+        }
+        Ok(())
     }
 
     /// Ends the pool as soon as the jobs that are running now have ended, and waits for that, for so long at most.
-    /// Queued jobs are dropped. May be called by a job, which does not wait for itself.
+    /// Queued jobs are dropped. May be called by a job of this or another pool, which waits neither for itself nor for
+    /// jobs that are in a `shutdown`, too.
     ///
     /// # Errors
     /// `Busy` when the time is up; the workers that are left end after their job, without being waited for.
     pub fn shutdown(&self, limit: Duration) -> Result<(), Busy> {
         let core = self.core();
-        let myself = CurrentWorker::with(self.core, |here| here.map_or(0, |_| 1));
         core.sleep.close();
-        core.clear();
-        match core.live.wait_for_all_but(myself, limit) {
+        self.sweep(!limit.is_zero());
+        match CurrentWorker::with_any(|here| core.live.wait(here.map(CurrentWorker::live), limit)) {
             0 => Ok(()),
             left => Err(Busy(left)),
         }
@@ -862,7 +1117,7 @@ impl<Q: Queue> Pool<Q> {
         self.core().sleep.idle.resting()
     }
 
-    /// How many jobs have panicked so far.
+    /// How many jobs have panicked so far; after the largest number it begins anew.
     pub fn panics(&self) -> usize {
         self.core().panics.load(Ordering::Relaxed)
     }
@@ -874,11 +1129,15 @@ impl<Q: Queue> Pool<Q> {
 // The measuring program makes, gives jobs to and ends a pool by the trait `Subject`. Here are the settings in the type.
 
 // %%
-/// One of our pools, and what it is made with. `FAR`: how many of its three settings are the lean ones: who is woken,
-/// the clock, the order of victims.
-pub struct Ours<Q: Queue, const PARKS: bool = true, const TIMED: bool = true, const FAR: u8 = 3>(pub Pool<Q>);
+/// One of our pools, and what it is made with. `LEAN_SETTINGS`: how many of three are the lean
+/// ones: which workers are woken, the clock, the order of victims.
+pub struct Ours<Q: Queue, const PARKS: bool = true, const TIMED: bool = true, const LEAN_SETTINGS: u8 = 3>(
+    pub Pool<Q>,
+);
 
-impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Clone for Ours<Q, PARKS, TIMED, FAR> {
+impl<Q: Queue, const PARKS: bool, const TIMED: bool, const LEAN_SETTINGS: u8> Clone
+    for Ours<Q, PARKS, TIMED, LEAN_SETTINGS>
+{
     #[inline]
     fn clone(&self) -> Self {
         Self(self.0.clone())
@@ -888,17 +1147,19 @@ impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Clone for Ou
 /// Jobs that a worker runs before it looks outside, where that is counted; the original's number.
 const COUNTED: Fairness = Fairness::Counted(100);
 
-impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Subject for Ours<Q, PARKS, TIMED, FAR> {
+impl<Q: Queue, const PARKS: bool, const TIMED: bool, const LEAN_SETTINGS: u8> Subject
+    for Ours<Q, PARKS, TIMED, LEAN_SETTINGS>
+{
     fn make(workers: usize) -> Self {
         let usual = Settings::new(workers);
         let idle = if PARKS { Idle::Park } else { Idle::NeverPark };
-        let wakes = if FAR < 1 { Wakes::EveryJob } else { usual.wakes };
+        let wakes = if LEAN_SETTINGS < 1 { Wakes::EveryJob } else { usual.wakes };
         let fairness = match usual.fairness {
             _ if !TIMED => COUNTED,
-            Fairness::Timed(time) if FAR < 2 => Fairness::Clocked(time),
+            Fairness::Timed(time) if LEAN_SETTINGS < 2 => Fairness::Clocked(time),
             timed => timed,
         };
-        Self(Pool::start(Settings { idle, wakes, fairness, shuffled: FAR < 3, ..usual }))
+        Self(Pool::start(Settings { idle, wakes, fairness, shuffled: LEAN_SETTINGS < 3, ..usual }))
     }
 
     #[inline]
@@ -1024,9 +1285,9 @@ impl Deadline {
 #[inline]
 fn ticks() -> u64 {
     // SAFETY: every processor of this architecture has the instruction.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     return unsafe { std::arch::x86_64::_rdtsc() };
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     return u64::MAX;
 }
 
@@ -1142,7 +1403,7 @@ impl Queue for Stealing {
     fn push_local(&self, own: &Deque, job: Job) -> Notify {
         own.jobs.push(job);
         // One job is for this worker itself. If there are more, others may help.
-        if own.jobs.len() > 1 { Notify::Sleepers } else { Notify::Nobody }
+        if own.jobs.len() > 1 { Notify::Sleepers } else { Notify::None }
     }
 
     #[inline]
@@ -1246,6 +1507,28 @@ impl<P: Subject + Sync> Subject for InOnePlace<P> {
 //     .look("counted in one place", jobs::<InOnePlace<Ours<Stealing>>>)
 //     .look("both", jobs::<InBoxes<InOnePlace<Ours<Stealing>>>>)
 //     .show()
+
+// %% [markdown]
+// # What is promised
+//
+// Jobs are written by users, and so are the destructors of what they hold, which may do what jobs may. Each promise, and
+// each limit, has a test in [`tests`](../../rust-kernels/thread-pools/lean/tests).
+//
+// | of | promise | test |
+// |---|---|---|
+// | `execute` | `Ok`: the job is run once, or dropped if the pool is shut down before; `Closed`: it was not run | `jobs_from_outside_and_from_workers_are_each_run_once`, `a_job_that_was_taken_is_never_refused` |
+// | | what a refused job holds is dropped by then; *limit:* of more than 64 within each other, on another thread | `queued_jobs_may_wait_for_what_they_submit_when_dropped`, `refused_jobs_may_submit_the_next_one_when_dropped` |
+// | | a panic ends its job and no other; so of destructors | `a_panic_is_counted_and_disturbs_no_other_job`, `each_queued_job_is_dropped_although_destructors_panic` |
+// | `shutdown` | queued jobs are dropped before it waits; they may shut the pool down again | `shutdown_ends_a_job_that_waits_for_queued_ones`, `queued_jobs_may_shut_the_pool_down_when_dropped` |
+// | | a job waits neither for itself nor for jobs that wait in a `shutdown`, of whatever pool | `a_job_may_shut_its_own_pool_down`, `jobs_that_shut_their_pool_down_together_wait_only_for_others`, `jobs_may_shut_the_pools_of_each_other_down` |
+// | | a worker may call it while it drops jobs | `a_worker_may_shut_its_pool_down_while_it_drops_jobs` |
+// | | *limit:* destructors of a worker's thread-locals may still run afterwards | `thread_locals_of_workers_may_outlive_the_pool` |
+// | `Pool` | when the last handle is dropped, what was submitted is run, and workers end, idle ones also beside a busy one | `dropping_the_last_handle_runs_what_was_submitted_and_ends_the_workers`, `idle_workers_end_beside_a_busy_one` |
+// | | *limit:* if a job drops it, when that job has ended | `a_job_that_drops_the_last_handle_ends_idle_workers_when_it_has_ended` |
+// | | more handles than can be counted end the process | `more_handles_than_can_be_counted_end_the_process` (on 32 bits) |
+// | `start` | a pool that gets too few threads leaves none | `a_pool_that_gets_too_few_threads_leaves_none` |
+// | all of them | random programs, in which jobs, destructors and ends of threads do all of this, end and leave nothing | `random_programs_end_and_leave_nothing_behind` |
+// | memory | nothing is kept of a job, a handle or a pool after its last use | `a_thousand_rounds_leave_nothing_behind` |
 
 // %% [markdown]
 // # What next

@@ -709,6 +709,11 @@ impl Listener {
 }
 
 impl Sockets for Ledgered<'_> {
+    /// Our clients send bytes and nothing else.
+    fn empties(_: &Self::Stream) -> bool {
+        true
+    }
+
     #[inline(never)]
     unsafe fn watch_writes(&self, stream: &Self::Stream, key: usize) -> io::Result<()> {
         self.listener.ledger.enter(Call::Reregister);

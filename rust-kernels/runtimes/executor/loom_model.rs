@@ -55,7 +55,11 @@ impl<T> Injector<T> {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.length.load(Ordering::Relaxed) == 0
+        self.len() == 0
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.length.load(Ordering::Relaxed)
     }
 
     pub fn steal(&self) -> Steal<T> {

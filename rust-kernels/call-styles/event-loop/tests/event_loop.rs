@@ -1,5 +1,6 @@
 //! What the loop promises, one promise a test.
 
+use std::cell::Cell;
 use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -105,6 +106,42 @@ fn without_wakers_a_wait_for_nothing_is_refused() {
     let outcome = catch_unwind(AssertUnwindSafe(|| alone.block_on(pending::<()>())));
     let message = outcome.unwrap_err();
     assert!(message.downcast_ref::<&str>().unwrap().contains("nothing could ever happen"));
+}
+
+/// It leaves the number of its slot, which is that of another task there.
+#[test]
+fn without_wakers_a_wait_with_another_loop_is_refused() {
+    let (alone, other) = (Alone::<Parts<Direct>>::new(), Alone::<Parts<Direct>>::new());
+    let outcome = catch_unwind(AssertUnwindSafe(|| alone.block_on(other.0.wait(ZERO))));
+    assert!(outcome.is_err());
+}
+
+#[test]
+fn the_root_is_dropped_when_the_loop_runs_no_longer() {
+    /// Waits on a loop when it is dropped.
+    struct Waits<'a, D: Design>(&'a Alone<D>, &'a Cell<u32>);
+    impl<D: Design> Drop for Waits<'_, D> {
+        fn drop(&mut self) {
+            self.0.block_on(self.0.0.wait(ZERO));
+            self.1.set(self.1.get() + 1);
+        }
+    }
+    fn waits<D: Design>() {
+        let (alone, waited) = (Alone::<D>::new(), Cell::new(0));
+        for panics in [false, true] {
+            let waits = Waits(&alone, &waited);
+            let root = poll_fn(move |_| {
+                let _waits = &waits;
+                assert!(!panics, "on purpose");
+                Poll::Ready(())
+            });
+            let outcome = catch_unwind(AssertUnwindSafe(|| alone.block_on(root)));
+            assert_eq!(outcome.is_err(), panics);
+        }
+        assert_eq!(waited.get(), 2);
+    }
+    waits::<Parts>();
+    waits::<Parts<Direct, Tree, Epoll>>();
 }
 
 /// A time beyond what some systems can wait for: another thread ends the wait.

@@ -12,7 +12,7 @@ use call_styles_event_loop::{
     ArcWakers, Counted, Design, Direct, Epoll, Heap, IndexWakers, Interest, Parts, Polling, Probed,
     SortedVec, Tree, allow_descriptors,
 };
-use call_styles_executors::{Begun, CallStyles, Evaluation, Executor, Futures};
+use call_styles_executors::{CallState, CallStyles, Evaluation, Executor, Futures};
 use rustix::event::{EventfdFlags, eventfd};
 
 mod common;
@@ -86,8 +86,8 @@ impl<D: Design> Scene<D> {
             self.executor.call_detached(task)
         } else {
             match self.executor.call_nonblock(task) {
-                Begun::Waiting(evaluation) => evaluation,
-                Begun::Concluded(()) => panic!("it has to ask the selector first"),
+                CallState::Waiting(evaluation) => evaluation,
+                CallState::Concluded(()) => panic!("it has to ask the selector first"),
             }
         };
         self.polls += 1;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use call_styles_event_loop::{
     ArcWakers, Design, Direct, Epoll, Heap, IndexWakers, Interest, Parts, Polling, Probed, SortedVec, Tree,
 };
-use call_styles_executors::{Begun, CallStyles, Evaluation, Executor, FiberProc, Fibers, Futures};
+use call_styles_executors::{CallState, CallStyles, Evaluation, Executor, FiberProc, Fibers, Futures};
 use common::Still;
 use live_allocations::assert_nothing_is_kept;
 
@@ -43,10 +43,10 @@ fn held(ends: bool) -> impl Future<Output = Box<u8>> {
     }
 }
 
-fn waits<T, D: Design>(begun: Begun<T, D>) -> Evaluation<T, D> {
+fn waits<T, D: Design>(begun: CallState<T, D>) -> Evaluation<T, D> {
     match begun {
-        Begun::Waiting(evaluation) => evaluation,
-        Begun::Concluded(_) => panic!("it waits"),
+        CallState::Waiting(evaluation) => evaluation,
+        CallState::Concluded(_) => panic!("it waits"),
     }
 }
 

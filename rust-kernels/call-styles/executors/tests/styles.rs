@@ -14,7 +14,7 @@ use call_styles_event_loop::{
     yield_now,
 };
 use call_styles_executors::{
-    Begun, Boxes, CallStyles, Cancelled, Evaluation, Executor, FiberProc, Fibers, Fresh, Futures, Inside,
+    Boxes, CallState, CallStyles, Cancelled, Evaluation, Executor, FiberProc, Fibers, Fresh, Futures, Inside,
 };
 
 mod common;
@@ -59,7 +59,7 @@ with_all_designs! {
 
 fn concluded_at_once<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     assert_eq!(executor.call(async { 7 }), 7);
-    assert!(matches!(executor.call_nonblock(async { 7 }), Begun::Concluded(7)));
+    assert!(matches!(executor.call_nonblock(async { 7 }), CallState::Concluded(7)));
     assert_eq!(executor.waiting(), 0);
     let evaluation = executor.call_nonblock_eagerly(async { 7 });
     assert!(evaluation.is_concluded());
@@ -164,7 +164,7 @@ fn cancelled<D: Design, B: Boxes>(executor: &Futures<D, B>) {
             pending::<()>().await;
         }
     };
-    let Begun::Waiting(waiting) = executor.call_nonblock(task()) else { panic!("it waits") };
+    let CallState::Waiting(waiting) = executor.call_nonblock(task()) else { panic!("it waits") };
     let scheduled = executor.call_detached(task());
     assert_eq!(Rc::strong_count(&alive), 3);
     assert!(executor.cancel(&waiting) && executor.cancel(&scheduled));
@@ -182,7 +182,7 @@ fn from_within<D: Design, B: Boxes>(_: &Futures<D, B>) {
     let shared = Rc::new(Futures::<D, B>::new().unwrap());
     let inner = Rc::clone(&shared);
     let sum = shared.call_detached(async move {
-        let Begun::Waiting(first) = inner.call_nonblock({
+        let CallState::Waiting(first) = inner.call_nonblock({
             let event_loop = Rc::clone(inner.event_loop());
             async move {
                 event_loop.wait(ZERO).await;
@@ -400,8 +400,8 @@ fn used_again<D: Design, B: Boxes>(executor: &Futures<D, B>) {
                 yield_now_once().await;
                 bytes.len() + array.len()
             };
-            let Begun::Waiting(first) = executor.call_nonblock(large) else { panic!("it waits") };
-            let Begun::Waiting(second) = executor.call_nonblock(async move {
+            let CallState::Waiting(first) = executor.call_nonblock(large) else { panic!("it waits") };
+            let CallState::Waiting(second) = executor.call_nonblock(async move {
                 yield_now_once().await;
                 size
             }) else {
@@ -496,7 +496,9 @@ fn a_fiber_waits_at_any_depth_and_its_stack_is_unwound_with_the_pool() {
         let at_once: FiberProc<_> = Rc::new(|_, argument| argument);
         assert!(fibers.call_nonblock_eagerly((at_once, 1)).is_concluded());
         fibers.call_and_forget((Rc::clone(&sum), 2));
-        let Begun::Waiting(waiting) = fibers.call_nonblock((Rc::clone(&sum), 1)) else { panic!("it waits") };
+        let CallState::Waiting(waiting) = fibers.call_nonblock((Rc::clone(&sum), 1)) else {
+            panic!("it waits")
+        };
         assert_eq!(Rc::strong_count(&alive), 3, "on the stack of one fiber; the other has not begun");
         drop((waiting, fibers, sum));
         assert_eq!(Rc::strong_count(&alive), 1);

@@ -3,9 +3,13 @@
 
 mod common;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::io::{Read, Write};
+use std::io::{self, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +19,10 @@ use std::time::Duration;
 
 use common::Task;
 use frontier::{Epoll, Executor, Io, Reactor};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, send,
+    sendmsg, socketpair,
+};
 use zero_cost_loop::Timed;
 
 type Sockets = Reactor<Epoll<UnixStream>, Timed<()>>;
@@ -181,4 +189,122 @@ fn hundreds_of_streams_are_served_and_closed() {
         }
     });
     clients.join().unwrap();
+}
+
+/// Streams that the root of an executor reads, and what comes of it.
+fn reads<S: AsFd>(stream: S, work: impl AsyncFnOnce(Io<'_, Epoll<S>, Timed<()>>)) {
+    let reactor = Reactor::new(Epoll::<S>::new().expect("an epoll"), 1).expect("room for one");
+    let executor = Executor::<_, Task<'_>, _>::new(&reactor, 1);
+    executor.run(async { work(Io::in_entry(&reactor, stream, ()).expect("it can be watched")).await });
+}
+
+/// Two connected sockets of this kind; the first one does not block.
+fn sockets(kind: SocketType) -> [OwnedFd; 2] {
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, SocketFlags::empty(), None).expect("two");
+    rustix::io::ioctl_fionbio(&ours, true).expect("a socket");
+    [ours, theirs]
+}
+
+/// Whatever it is made of, each read takes one packet.
+#[test]
+fn packets_that_are_there_are_read_one_by_one() {
+    for kind in [SocketType::DGRAM, SocketType::SEQPACKET] {
+        let [ours, theirs] = sockets(kind);
+        reads(TcpStream::from(ours), async |mut stream| {
+            let mut buffer = [0; 16];
+            for round in 1..4 {
+                (0..round).for_each(|_| assert_eq!(send(&theirs, b"one", SendFlags::empty()), Ok(3)));
+                for _ in 0..round {
+                    assert_eq!(stream.read(&mut buffer).await.unwrap(), 3);
+                }
+            }
+        });
+    }
+}
+
+/// A read stops behind a byte with which a file comes along.
+#[test]
+fn bytes_behind_a_file_that_was_sent_along_are_read() {
+    let [ours, theirs] = sockets(SocketType::STREAM);
+    reads(UnixStream::from(ours), async |mut stream| {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut file = SendAncillaryBuffer::new(&mut space);
+        let files = [theirs.as_fd()];
+        assert!(file.push(SendAncillaryMessage::ScmRights(&files)));
+        sendmsg(&theirs, &[IoSlice::new(b"one")], &mut file, SendFlags::empty()).unwrap();
+        send(&theirs, b"two", SendFlags::empty()).unwrap();
+        let (mut received, mut buffer) = (0, [0; 16]);
+        while received < 6 {
+            received += stream.read(&mut buffer).await.unwrap();
+        }
+    });
+}
+
+/// Two connected streams; the first one does not block.
+fn connection() -> [TcpStream; 2] {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let theirs = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (ours, _) = listener.accept().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    [ours, theirs]
+}
+
+/// A read stops before a byte that is urgent.
+#[test]
+fn bytes_behind_an_urgent_one_are_read() {
+    let [ours, theirs] = connection();
+    reads(ours, async |mut stream| {
+        for (bytes, how) in
+            [(b"one", SendFlags::empty()), (b"two", SendFlags::OOB), (b"six", SendFlags::empty())]
+        {
+            assert_eq!(send(&theirs, bytes, how), Ok(3));
+        }
+        let (mut received, mut buffer) = (0, [0; 16]);
+        while received < 8 {
+            received += stream.read(&mut buffer).await.unwrap();
+        }
+    });
+}
+
+/// A stream of a user's own, which has read more than it gives away.
+struct Buffered(TcpStream, RefCell<VecDeque<u8>>);
+
+impl AsFd for Buffered {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Read for &Buffered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (mut kept, mut bytes) = (self.1.borrow_mut(), [0; 64]);
+        if kept.is_empty() {
+            let length = (&self.0).read(&mut bytes)?;
+            kept.extend(&bytes[..length]);
+        }
+        let length = buffer.len().min(2);
+        kept.read(&mut buffer[..length])
+    }
+}
+
+impl Write for &Buffered {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_a_stream_has_kept_itself_is_read() {
+    let [ours, mut theirs] = connection();
+    theirs.write_all(b"hello").unwrap();
+    reads(Buffered(ours, RefCell::default()), async |mut stream| {
+        let (mut received, mut buffer) = (0, [0; 16]);
+        while received < 5 {
+            received += stream.read(&mut buffer).await.unwrap();
+        }
+    });
 }

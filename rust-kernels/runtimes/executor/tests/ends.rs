@@ -143,8 +143,8 @@ fn a_waker_that_panics_ends_no_thread() {
 
 #[test]
 fn a_future_that_panics_is_dropped_while_its_thread_panics() {
-    struct Seen(Arc<Mutex<Option<bool>>>);
-    impl Drop for Seen {
+    struct RecordsPanicking(Arc<Mutex<Option<bool>>>);
+    impl Drop for RecordsPanicking {
         fn drop(&mut self) {
             *self.0.lock().unwrap() = Some(thread::panicking());
         }
@@ -152,7 +152,7 @@ fn a_future_that_panics_is_dropped_while_its_thread_panics() {
     let runtime = Runtime::new(Settings::new(1));
     for panics in [true, false] {
         let seen: Arc<Mutex<Option<bool>>> = Arc::default();
-        let held = Seen(Arc::clone(&seen));
+        let held = RecordsPanicking(Arc::clone(&seen));
         let task = runtime.spawn(poll_fn(move |_| {
             let _held = &held;
             assert!(!panics, "on purpose");
@@ -285,7 +285,7 @@ fn a_duration_without_end_is_far_away_and_none_is_over_at_once() {
 
 /// By a task that runs, by the destructor of one that sleeps in another runtime, and by a call.
 #[test]
-fn whoever_drops_its_own_runtime_ends_it() {
+fn a_task_that_drops_its_own_runtime_ends_it() {
     for by in ["task", "call", "cancelled task"] {
         in_time(by, move || {
             let runtime = Arc::new(Runtime::new(Settings::new(2)));

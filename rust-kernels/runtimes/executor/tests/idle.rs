@@ -93,6 +93,20 @@ fn a_busy_worker_hands_its_seat_over() {
     runtime.block_on(busy).unwrap();
 }
 
+/// A search may be set to last for minutes, in order not to rest. It is over when there is something to do.
+#[test]
+fn timers_fire_although_their_worker_searches() {
+    for takes_core in [true, false] {
+        common::in_time("a sleep", move || {
+            let runtime = Runtime::new(Settings { searches: u32::MAX, takes_core, ..Settings::new(2) });
+            for _ in 0..3 {
+                runtime.block_on(async { spawn(sleep(Duration::from_millis(5))).await.unwrap() });
+                runtime.block_on(sleep(Duration::from_millis(5)));
+            }
+        });
+    }
+}
+
 /// A sleep may be moved after it was polled: it is `Unpin`.
 #[test]
 fn a_sleep_that_was_moved_is_forgotten_when_it_is_dropped() {

@@ -28,7 +28,7 @@ fn threads() -> usize {
 
 /// With a limit on threads, in a process of its own: a call that gets no thread is cancelled, and the runtime goes on.
 #[test]
-fn a_call_that_gets_no_thread_is_reported_and_disturbs_nobody() {
+fn a_call_that_gets_no_thread_is_reported_and_disturbs_no_other() {
     let outcome = harness::isolated(WATCHDOG, || {
         let runtime = Runtime::new(Settings::new(1));
         // Room for what is small, and not for the stack of another thread.

@@ -1,7 +1,7 @@
 //! The executor in every order in which its threads can meet.
 //!
 //! `RUSTFLAGS="--cfg under_loom" cargo test -p runtimes-executor --test loom --release`; without `--cfg under_loom`
-//! there is nothing here. A lost wake or a task that nobody runs shows as a deadlock, because some thread sleeps for
+//! there is nothing here. A lost wake or a task that no thread runs shows as a deadlock, because some thread sleeps for
 //! ever; a missing order shows as a race for the future, the output, or a waker; a task that is dropped twice or never
 //! shows in its count.
 #![cfg(under_loom)]
@@ -10,29 +10,33 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use runtimes_executor::{JoinError, Runtime, Settings, spawn};
+use runtimes_executor::{JoinError, JoinHandle, Runtime, Settings, spawn};
 use sync::loom;
 use sync::loom::cell::UnsafeCell;
 use sync::loom::sync::atomic::{AtomicUsize, Ordering};
 use sync::loom::sync::{Arc, Condvar, Mutex};
 use sync::loom::thread;
 
+#[path = "common/states.rs"]
+mod states;
+
 /// Runs `test` in every order with at most so many preemptions, which is where loom's own advice and all known bugs of
-/// this kind lie.
+/// this kind lie. No task does what is not in the table of states.
 fn in_every_order(preemptions: usize, test: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.max_branches = 20_000;
     builder.check(test);
+    states::assert_nothing_else_happens();
 }
 
 fn settings(workers: usize) -> Settings {
     Settings { awake: workers, searches: 1, ..Settings::new(workers) }
 }
 
-/// Whoever watches has looked at everybody twice.
+/// The thread that watches has checked all cores twice.
 fn watch(runtime: &Runtime) {
-    (0..2).for_each(|_| runtime.look_after_all());
+    (0..2).for_each(|_| runtime.check_progress());
 }
 
 /// A waker that another thread uses.
@@ -74,7 +78,7 @@ struct Letter {
 unsafe impl Sync for Letter {}
 
 impl Letter {
-    /// Writes the number as soon as somebody waits for it.
+    /// Writes the number as soon as a task waits for it.
     fn write(&self) {
         let mut waker = self.waker.lock().unwrap();
         let waker = loop {
@@ -83,7 +87,7 @@ impl Letter {
                 None => waker = self.polled.wait(waker).unwrap(),
             }
         };
-        // SAFETY: who has polled reads only when it is woken.
+        // SAFETY: a task that has polled reads only when it is woken.
         self.number.with_mut(|number| unsafe { *number = 7 });
         waker.wake();
     }
@@ -136,7 +140,7 @@ fn a_task_from_outside_is_run_although_the_root_gives_its_seat_up() {
 }
 
 #[test]
-fn a_task_that_came_while_somebody_looked_does_not_wait_for_the_one_that_was_found() {
+fn a_task_that_comes_during_a_search_does_not_wait_for_the_one_that_was_found() {
     in_every_order(1, || {
         let runtime = Runtime::new(settings(2));
         let ran = Arc::new((Mutex::new(false), Condvar::new()));
@@ -157,10 +161,10 @@ fn a_task_that_came_while_somebody_looked_does_not_wait_for_the_one_that_was_fou
 }
 
 #[test]
-fn a_caller_that_asks_for_a_seat_hears_of_its_wake_or_gets_one() {
-    in_every_order(2, || {
+fn a_caller_hears_of_its_wakes_although_a_worker_has_the_place() {
+    in_every_order(1, || {
         let runtime = Runtime::new(settings(1));
-        // The worker may have run both, one or none when the caller asks.
+        // The worker may have run both, one or none when the caller comes.
         let tasks = [runtime.spawn(async { 1 }), runtime.spawn(async { 2 })];
         let sum = runtime.block_on(async {
             let mut sum = 0;
@@ -238,7 +242,7 @@ impl Gong {
 }
 
 #[test]
-fn a_root_may_block_on_its_task_if_somebody_watches() {
+fn a_root_may_block_on_its_task_if_a_thread_watches() {
     in_every_order(2, || {
         let runtime = Runtime::new(settings(1));
         let gong = Arc::new(Gong::default());
@@ -252,7 +256,7 @@ fn a_root_may_block_on_its_task_if_somebody_watches() {
 }
 
 #[test]
-fn whoever_runs_what_a_blocked_root_has_spawned_sees_it() {
+fn the_thread_that_runs_what_a_blocked_root_has_spawned_sees_it() {
     in_every_order(2, || {
         let runtime = Arc::new(Runtime::new(settings(1)));
         let gongs: [Arc<Gong>; 2] = Default::default();
@@ -281,7 +285,7 @@ fn whoever_runs_what_a_blocked_root_has_spawned_sees_it() {
 }
 
 #[test]
-fn what_a_root_spawns_after_it_was_relieved_is_run_when_it_has_left() {
+fn what_a_root_spawns_after_its_place_was_handed_off_is_run_when_it_has_left() {
     in_every_order(2, || {
         let runtime = Runtime::new(settings(1));
         let gong = Arc::new(Gong::default());
@@ -295,7 +299,7 @@ fn what_a_root_spawns_after_it_was_relieved_is_run_when_it_has_left() {
 }
 
 #[test]
-fn a_task_may_block_on_another_if_somebody_watches() {
+fn a_task_may_block_on_another_if_a_thread_watches() {
     in_every_order(1, || {
         let runtime = Runtime::new(Settings { awake: 1, ..settings(2) });
         let gongs: [Arc<Gong>; 2] = Default::default();
@@ -313,7 +317,7 @@ fn a_task_may_block_on_another_if_somebody_watches() {
 }
 
 #[test]
-fn a_root_may_be_relieved_while_it_gives_its_place_up() {
+fn a_place_may_be_handed_off_while_the_root_gives_it_up() {
     in_every_order(1, || {
         let runtime = Arc::new(Runtime::new(settings(1)));
         let watching = Arc::clone(&runtime);
@@ -374,9 +378,12 @@ fn a_poll_sees_what_the_one_before_it_has_written() {
         let (letter, own) = (Arc::new(Letter::default()), Arc::new(Own::default()));
         let (reading, written) = (Arc::clone(&letter), Arc::clone(&own));
         let task = runtime.spawn(async move {
+            let steps = AtomicUsize::new(0);
             let mut reading = std::pin::pin!(reading.read());
             poll_fn(|context| {
                 let read = reading.as_mut().poll(context);
+                // To loom, what has no step of its own belongs to the step before it.
+                steps.load(Ordering::Relaxed);
                 // SAFETY: polls of one task are one after the other.
                 written.0.with_mut(|number| unsafe { *number += 1 });
                 read
@@ -453,5 +460,148 @@ fn the_waker_of_a_handle_is_dropped_with_it_or_with_its_task() {
         drop((task, waker));
         drop(runtime);
         assert_eq!(drops.load(Ordering::SeqCst), 1);
+    });
+}
+
+/// Strikes one gong when it wakes, and waits for the other.
+struct Meets([Arc<Gong>; 2]);
+
+impl std::task::Wake for Meets {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0[0].strike();
+        self.0[1].wait();
+    }
+}
+
+fn poll_with(task: &mut JoinHandle<()>, waker: impl std::task::Wake + Send + Sync + 'static) -> bool {
+    let waker = Waker::from(std::sync::Arc::new(waker));
+    Pin::new(task).poll(&mut Context::from_waker(&waker)).is_pending()
+}
+
+#[test]
+fn each_row_of_the_table_of_states_happens_in_some_order() {
+    // Woken by itself, twice at once; and after its end.
+    in_every_order(1, || {
+        let runtime = Runtime::new(settings(1));
+        let kept = Arc::new(Mutex::new(None));
+        let (keeping, mut left) = (Arc::clone(&kept), 2);
+        let task = runtime.spawn(poll_fn(move |context| {
+            (0..2).for_each(|_| context.waker().wake_by_ref());
+            *keeping.lock().unwrap() = Some(context.waker().clone());
+            left -= 1;
+            if left > 0 { Poll::Pending } else { Poll::Ready(()) }
+        }));
+        runtime.block_on(task).unwrap();
+        let waker: Waker = kept.lock().unwrap().take().unwrap();
+        waker.wake_by_ref();
+        waker.wake();
+    });
+    // Woken while it goes to sleep; awaited with one waker after the other, perhaps too late, and then dropped or not.
+    in_every_order(1, || {
+        let runtime = Runtime::new(settings(1));
+        let (bell, gong) = (Arc::new(Bell::default()), Arc::new(Gong::default()));
+        let (hearing, striking) = (Arc::clone(&bell), Arc::clone(&gong));
+        let mut task = runtime.spawn(async move {
+            let mut heard = std::pin::pin!(hearing.heard());
+            poll_fn(|context| {
+                let polled = heard.as_mut().poll(context);
+                striking.strike();
+                polled
+            })
+            .await;
+        });
+        let waker = || Counted(Arc::new(AtomicUsize::new(0)));
+        let waits = poll_with(&mut task, waker());
+        gong.wait();
+        bell.ring();
+        // It is not polled again once it was ready.
+        if waits {
+            poll_with(&mut task, waker());
+        }
+    });
+    // Dropped while it wakes; and before its end.
+    in_every_order(1, || {
+        let runtime = Runtime::new(settings(1));
+        let bell = Arc::new(Bell::default());
+        let hearing = Arc::clone(&bell);
+        let mut task = runtime.spawn(async move { hearing.heard().await });
+        let gongs: [Arc<Gong>; 2] = Default::default();
+        let waits = poll_with(&mut task, Meets(gongs.clone()));
+        assert!(waits);
+        drop(runtime.spawn(async {}));
+        bell.ring();
+        gongs[0].wait();
+        drop(task);
+        gongs[1].strike();
+    });
+    // Woken twice while it sleeps, and after its end.
+    in_every_order(1, || {
+        let runtime = Runtime::new(settings(1));
+        let (kept, gong) = (Arc::new(Mutex::new(None)), Arc::new(Gong::default()));
+        let (keeping, striking) = (Arc::clone(&kept), Arc::clone(&gong));
+        let task = runtime.spawn(poll_fn(move |context| {
+            if keeping.lock().unwrap().replace(context.waker().clone()).is_some() {
+                return Poll::Ready(());
+            }
+            striking.strike();
+            Poll::Pending
+        }));
+        gong.wait();
+        let waker: Waker = kept.lock().unwrap().clone().unwrap();
+        (0..2).for_each(|_| waker.wake_by_ref());
+        runtime.block_on(task).unwrap();
+        waker.wake();
+    });
+    states::assert_all_of_it_happens();
+}
+
+/// A task in `block_on` gives its worker's place up; a thread that comes for it, or the same one afterwards, runs the rest.
+#[test]
+fn what_a_task_waits_for_in_block_on_is_run_by_another_thread() {
+    in_every_order(1, || {
+        let runtime = std::sync::Arc::new(Runtime::new(Settings { takes_core: false, ..settings(1) }));
+        let (inner, bell) = (std::sync::Arc::downgrade(&runtime), Arc::new(Bell::default()));
+        let task = runtime.spawn(async move {
+            let ringing = Arc::clone(&bell);
+            let runtime = inner.upgrade().expect("it is awaited");
+            runtime.block_on(async {
+                drop(spawn(async move { ringing.ring() }));
+                bell.heard().await;
+            });
+        });
+        runtime.block_on(task).unwrap();
+    });
+}
+
+/// Beside a task that comes from outside, for which the worker's thread comes back or another one is sent for.
+#[test]
+fn a_task_from_outside_is_run_although_the_worker_is_in_block_on() {
+    in_every_order(1, || {
+        let runtime = std::sync::Arc::new(Runtime::new(settings(1)));
+        let (bell, gong) = (Arc::new(Bell::default()), Arc::new(Gong::default()));
+        let (hearing, inner) = (Arc::clone(&bell), std::sync::Arc::clone(&runtime));
+        let striking = Arc::clone(&gong);
+        let task = runtime.spawn(async move {
+            inner.block_on(async { hearing.heard().await });
+            drop(inner);
+            striking.strike();
+        });
+        drop(runtime.spawn(async move { bell.ring() }));
+        gong.wait();
+        drop((task, runtime));
+    });
+}
+
+/// A caller leaves it to the worker, whose place it has.
+#[test]
+fn a_task_from_outside_is_run_although_the_caller_has_tasks_of_its_own() {
+    in_every_order(1, || {
+        let runtime = Arc::new(Runtime::new(settings(1)));
+        let gong = Arc::new(Gong::default());
+        let (outside, striking) = (Arc::clone(&runtime), Arc::clone(&gong));
+        let thread = thread::spawn(move || drop(outside.spawn(async move { striking.strike() })));
+        runtime.block_on(async { assert_eq!(spawn(async { 1 }).await.unwrap(), 1) });
+        thread.join().unwrap();
+        gong.wait();
     });
 }

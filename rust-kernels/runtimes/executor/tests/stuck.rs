@@ -1,4 +1,4 @@
-//! Whoever blocks its thread keeps nothing from the others: a root or a caller may wait for what it has spawned, and a
+//! A thread that blocks keeps nothing from the others: a root or a caller may wait for what it has spawned, and a
 //! task if another worker is free.
 
 mod common;
@@ -191,6 +191,117 @@ fn a_task_may_call_block_on() {
         block_on(runtime.spawn(async move { place.put() })).unwrap();
         assert_eq!(block_on(task).unwrap(), 1);
     });
+}
+
+/// None of them runs on top of another, or they would use up the stack; and each has a buffer on it.
+#[test]
+fn thousands_of_tasks_may_call_block_on_at_once() {
+    for workers in [1, 2] {
+        in_time("tasks that call block_on", move || {
+            let runtime = Arc::new(Runtime::new(Settings::new(workers)));
+            let tasks: Vec<_> = (0..5_000_u32)
+                .map(|number| {
+                    let inner = Arc::clone(&runtime);
+                    runtime.spawn(async move {
+                        let buffer = std::hint::black_box([number as u8; 16 << 10]);
+                        inner.block_on(sleep(Duration::from_millis(1)));
+                        u32::from(std::hint::black_box(&buffer)[5])
+                    })
+                })
+                .collect();
+            runtime.block_on(async {
+                for (number, task) in tasks.into_iter().enumerate() {
+                    assert_eq!(task.await.unwrap(), number as u32 % 256);
+                }
+            });
+        });
+    }
+}
+
+/// The second waits for the first, which is in `block_on` until then.
+#[test]
+fn a_task_in_block_on_does_not_wait_for_the_one_that_waits_for_it() {
+    with_all(1, |runtime| {
+        let (inner, places) = (Arc::clone(runtime), [(); 2].map(|()| Arc::new(Place::default())));
+        let [first, second] = places.clone();
+        let task = runtime.spawn(async move {
+            let spawned = Arc::clone(&first);
+            inner.block_on(async {
+                drop(spawn(async move {
+                    spawned.put();
+                    second.take().await;
+                }));
+                first.take().await;
+            });
+            places[1].put();
+        });
+        block_on(task).unwrap();
+    });
+}
+
+/// It is ready, or panics, before it would have to wait.
+#[test]
+fn a_task_that_calls_block_on_for_what_is_ready_keeps_its_worker() {
+    in_time("block_on within a task", || {
+        std::panic::set_hook(Box::new(|panic| {
+            if !panic.payload().is::<u8>() {
+                eprintln!("{panic}");
+            }
+        }));
+        let runtime = Arc::new(Runtime::new(Settings::new(1)));
+        let inner = Arc::clone(&runtime);
+        let task = runtime.spawn(async move {
+            let own = thread::current().id();
+            for _ in 0..100 {
+                assert_eq!(inner.block_on(async { 1 }), 1);
+                let panics =
+                    std::panic::AssertUnwindSafe(|| inner.block_on(async { std::panic::panic_any(1_u8) }));
+                assert!(std::panic::catch_unwind(panics).is_err());
+                assert_eq!(spawn(async { thread::current().id() }).await.unwrap(), own);
+            }
+        });
+        block_on(task).unwrap();
+    });
+}
+
+/// What comes from elsewhere may take long, and may want more stack than the caller has.
+#[test]
+fn a_caller_runs_no_task_from_elsewhere() {
+    in_time("a caller beside tasks from outside", || {
+        for workers in [2, 4] {
+            let runtime = Runtime::new(Settings { awake: workers, ..Settings::new(workers) });
+            thread::scope(|scope| {
+                let (free, freed) = channel::<()>();
+                let (runtime, caller) = (&runtime, thread::current().id());
+                scope.spawn(move || {
+                    thread::sleep(Duration::from_millis(5));
+                    drop(runtime.spawn(async move {
+                        assert_ne!(thread::current().id(), caller);
+                        // Until the root has ended.
+                        freed.recv().unwrap_err();
+                    }));
+                });
+                runtime.block_on(async {
+                    for _ in 0..20 {
+                        sleep(Duration::from_millis(1)).await;
+                        yield_now().await;
+                    }
+                });
+                drop(free);
+            });
+        }
+    });
+}
+
+/// The limit of it: the root has spawned that one itself, and waits for its poll. Without a core it would not.
+#[test]
+fn a_root_waits_for_a_poll_of_what_it_has_spawned_unless_it_takes_no_core() {
+    for takes_core in [true, false] {
+        let runtime = Runtime::new(Settings { takes_core, ..Settings::new(1) });
+        let caller = thread::current().id();
+        let ran_by = runtime.block_on(async { spawn(async { thread::current().id() }).await.unwrap() });
+        assert_eq!(ran_by == caller, takes_core);
+    }
 }
 
 /// The limit: there is no thread for it, as in tokio. `spawn_blocking` is for that.

@@ -1,6 +1,7 @@
 //! What the executor promises about tasks: each runs to its end, or is dropped with the runtime, exactly once.
 
 use std::future::{Future, pending, poll_fn};
+use std::panic::catch_unwind;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 mod common;
 
-use common::{Place, yield_now};
+use common::{Place, block_on, yield_now};
 use runtimes_executor::{JoinError, Runtime, Settings, sleep, spawn, spawn_blocking, timeout};
 
 /// All combinations of what can be switched, on one worker and on several.
@@ -75,7 +76,7 @@ fn a_task_from_outside_can_be_waited_for_from_anywhere() {
 }
 
 #[test]
-fn a_panic_reaches_the_join_handle_and_nobody_else() {
+fn a_panic_reaches_the_join_handle_alone() {
     for settings in settings() {
         let runtime = Runtime::new(settings);
         runtime.block_on(async {
@@ -162,7 +163,7 @@ fn dropping_the_runtime_drops_every_task_exactly_once() {
             handles.push(runtime.spawn(async move { drop(done) }));
             drop(runtime.spawn(async move {
                 let _held = chained;
-                // Its waker is in itself: nobody else knows it.
+                // Its waker is in itself: no other place knows it.
                 let mut own: Option<Waker> = None;
                 poll_fn(|context| {
                     own = Some(context.waker().clone());
@@ -312,6 +313,15 @@ fn timers_fire_although_the_seat_changes_hands_and_others_keep_it_busy() {
 }
 
 #[test]
+fn on_a_thread_without_a_runtime_nothing_is_spawned_and_no_sleep_waits() {
+    let panics = |work: fn()| catch_unwind(work).is_err();
+    assert!(panics(|| drop(spawn(async {}))));
+    assert!(panics(|| drop(spawn_blocking(|| ()))));
+    assert!(panics(|| block_on(sleep(Duration::from_secs(1)))));
+    block_on(sleep(Duration::ZERO));
+}
+
+#[test]
 fn a_timeout_is_what_comes_first() {
     let runtime = Runtime::new(Settings::new(2));
     runtime.block_on(async {
@@ -323,7 +333,7 @@ fn a_timeout_is_what_comes_first() {
 }
 
 #[test]
-fn a_task_that_spawns_its_successor_for_ever_keeps_nobody_waiting() {
+fn a_task_that_spawns_its_successor_for_ever_keeps_no_other_waiting() {
     fn again() {
         spawn(async { again() });
     }
@@ -340,7 +350,7 @@ fn a_task_that_spawns_its_successor_for_ever_keeps_nobody_waiting() {
 }
 
 #[test]
-fn two_tasks_that_wake_each_other_for_ever_keep_nobody_waiting() {
+fn two_tasks_that_wake_each_other_for_ever_keep_no_other_waiting() {
     let runtime = Runtime::new(Settings { awake: 1, ..Settings::new(1) });
     let places: [Arc<Place>; 2] = Default::default();
     for mine in 0..2 {

@@ -80,7 +80,7 @@ impl Done {
 
     fn one(&self) {
         *self.0.0.lock().unwrap() += 1;
-        self.0.1.notify_one();
+        self.0.1.notify_all();
     }
 
     fn wait_for(&self, number: usize) {
@@ -156,26 +156,150 @@ fn what_another_handle_submitted_before_the_last_one_goes_is_run() {
     });
 }
 
+/// Before the pool is gone, with which what is in its queue would go. How handles are counted is the matter of other tests:
+/// here none is dropped before the race is over, which leaves some thousand orders of many millions.
 #[test]
 fn a_job_that_races_with_the_end_is_run_or_dropped() {
     for idle in [Idle::Park, Idle::NeverPark] {
         in_every_order(if idle == Idle::Park { 3 } else { 2 }, move || {
             let pool = Pool::<Plain>::start(Settings { idle, ..Settings::new(1) });
             let (other, held) = (pool.clone(), Arc::new(()));
+            let job = Arc::clone(&held);
             let submits = thread::spawn(move || {
-                // Holds a handle, so a job that is forgotten would keep the pool itself.
-                let (handle, held) = (other.clone(), held);
-                let _ = other.execute(move || drop((handle, held)));
+                let _ = other.execute(move || drop(job));
+                other
             });
             pool.shutdown(Duration::MAX / 4).unwrap();
-            submits.join().unwrap();
+            let _other = submits.join().unwrap();
+            assert_eq!(Arc::strong_count(&held), 1, "a job was forgotten");
         });
     }
 }
 
+/// A handle that a worker has cloned and another thread drops is the last one, or not: until then jobs are taken.
+#[test]
+fn a_handle_that_leaves_a_job_keeps_the_pool_alive() {
+    in_every_order(2, || {
+        let (pool, done, left) = (pool(1), Done::new(), Arc::new(Mutex::new(None)));
+        let (inner, job, leaves) = (pool.clone(), done.clone(), Arc::clone(&left));
+        pool.execute(move || {
+            *leaves.lock().unwrap() = Some(inner.clone());
+            drop(inner);
+            job.one();
+        })
+        .unwrap();
+        drop(pool);
+        done.wait_for(1);
+        let last = left.lock().unwrap().take().unwrap();
+        let job = done.clone();
+        last.execute(move || job.one()).unwrap();
+        drop(last);
+        done.wait_for(2);
+    });
+}
+
+/// A thread that sees the credit into which a handle went has to see the clone that was made of it before.
+#[test]
+fn a_clone_of_a_handle_that_became_credit_keeps_the_pool_alive() {
+    in_every_order(1, || {
+        let (pool, done) = (pool(1), Done::new());
+        let other = pool.clone();
+        let leaves = thread::spawn(move || drop(other));
+        let (last, job) = (pool.clone(), done.clone());
+        last.execute(move || {
+            drop(pool);
+            job.one();
+        })
+        .unwrap();
+        done.wait_for(1);
+        let job = done.clone();
+        last.execute(move || job.one()).unwrap();
+        drop(last);
+        done.wait_for(2);
+        leaves.join().unwrap();
+    });
+}
+
+loom::lazy_static! {
+    static ref ENDED: Done = Done::new();
+}
+
+/// The same queue; its workers tell when they end.
+struct Watched(Plain);
+
+struct Ends;
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        ENDED.one();
+    }
+}
+
+impl Queue for Watched {
+    type Local = Ends;
+
+    fn new(settings: &Settings) -> (Self, Vec<Ends>) {
+        (Self(Plain::new(settings).0), (0..settings.workers).map(|_| Ends).collect())
+    }
+
+    fn push(&self, job: Job) {
+        self.0.push(job);
+    }
+
+    fn push_local(&self, _: &Ends, job: Job) -> Notify {
+        self.0.push_local(&(), job)
+    }
+
+    fn next(&self, _: &Ends) -> Option<Job> {
+        self.0.take()
+    }
+
+    fn find(&self, _: &Ends) -> Option<Job> {
+        self.0.take()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn take(&self) -> Option<Job> {
+        self.0.take()
+    }
+}
+
+/// The worker in the job waits for the end of the other one.
+#[test]
+fn the_last_handle_ends_idle_workers_beside_a_busy_one() {
+    in_every_order(1, || {
+        let (pool, begun) = (Pool::<Watched>::start(Settings::new(2)), Done::new());
+        let (inner, begins) = (pool.clone(), begun.clone());
+        pool.execute(move || {
+            drop((inner.clone(), inner));
+            begins.one();
+            ENDED.wait_for(1);
+        })
+        .unwrap();
+        begun.wait_for(1);
+        drop(pool);
+        ENDED.wait_for(2);
+    });
+}
+
+#[test]
+fn jobs_that_shut_their_pool_down_together_end() {
+    in_every_order(1, || {
+        let pool = pool(2);
+        for _ in 0..2 {
+            let inner = pool.clone();
+            let _ = pool.execute(move || inner.shutdown(Duration::MAX / 4).unwrap());
+        }
+        pool.shutdown(Duration::MAX / 4).unwrap();
+    });
+}
+
 /// The protocol by itself: more searchers and sleepers than whole pools have room for.
 #[test]
-fn nobody_sleeps_beside_a_job() {
+fn no_worker_sleeps_beside_a_job() {
     in_every_order(3, || {
         let shared = Arc::new((Sleep::new(2), AtomicUsize::new(0)));
         let worker = |number: usize| {

@@ -39,7 +39,7 @@ macro_rules! for_all_pools {
 
 for_all_pools! {
     jobs_from_outside_and_from_workers_are_each_run_once(3) = each_once;
-    a_panic_is_counted_and_disturbs_nobody(2) = panics;
+    a_panic_is_counted_and_disturbs_no_other_job(2) = panics;
     dropping_the_last_handle_runs_what_was_submitted_and_ends_the_workers(2) = dropped_while_busy;
     the_last_handle_may_be_dropped_by_a_job(2) = dropped_inside;
     shutdown_drops_what_is_queued_and_refuses_the_rest(1) = shut_down;
