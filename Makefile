@@ -26,7 +26,7 @@ help:
 	@echo "             NATIVE=1 with either measures programs instead of cells, and builds no Rust kernel"
 	@echo "make measure RUN=data/runs/...   measure the same again at another hour, as another sitting of the series of that run"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, say how to offer it"
-	@echo "make fleet [CONFIG=fleet/config.toml]   measure several machines by Slurm, and make one site of them"
+	@echo "make fleet [MACHINES=fleet/machines]   measure several machines by Slurm, and make one site of them"
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
 	@echo "make findings  write data/findings.csv, how findings are defined, and data/judged.csv, what committed series say"
 	@echo "make sample      write docs/sample, the report of the reference run as pages for where the repository is hosted"
@@ -55,10 +55,10 @@ contribute:
 	$(TOOL) python -m async_cost.workflow.contribute "$$RUN"
 
 fleet:
-	@$(WORKFLOW) fleet "$${CONFIG:-fleet/config.toml}"
+	@$(WORKFLOW) fleet "$${MACHINES:-fleet/machines}" $(CHOSEN)
 
 comparisons: packages
-	$(TOOL) python -m async_cost.workflow.declared
+	$(TOOL) python -m async_cost.workflow.definitions comparisons
 
 findings: packages
 	$(TOOL) python -m async_cost.workflow.definitions

@@ -32,16 +32,6 @@ def reports_root() -> Path:
     return _folder("ASYNC_COST_REPORTS", Path("reports"))
 
 
-def report_folder(run: Path) -> Path | None:
-    """`<machine>/<utc-time>` among the reports for the run of that name; None for a run outside that folder, which has
-    no report.
-    """
-    run = run.resolve()
-    # If runs are elsewhere and no folder for their reports is named, nothing goes among ours.
-    apart = ("ASYNC_COST_RUNS" in os.environ) != ("ASYNC_COST_REPORTS" in os.environ)
-    return None if apart or run.parents[1] != runs_root() else reports_root() / run.parent.name / run.name
-
-
 def _folder(variable: str, usual: Path) -> Path:
     return Path(os.environ.get(variable) or repository_root() / usual).resolve()
 

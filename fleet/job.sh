@@ -2,7 +2,8 @@
 # The job of one machine, which `make fleet` submits: measures in a checkout and into a folder of its own, then hands the
 # run over by one rename. Started again, it resumes at the next round and measures nothing twice.
 #     job.sh <clone> <revision> <checkout> <data/runs/.partial/own folder> <arguments of make measure>
-# What your cluster needs, such as an account or a partition, goes here.
+# What your cluster needs, such as an account, a partition or more hours, goes here.
+#SBATCH --time=12:00:00
 #SBATCH --nodes=1 --exclusive --mem=0
 #SBATCH --requeue --dependency=singleton --open-mode=append
 clone=$1 revision=$2 checkout=$3 own=$4 runs=${4%/.partial/*}

@@ -59,11 +59,6 @@ def without(part: str) -> Callable[[Path], object]:
     return text(lambda table: "".join(line for line in table.splitlines(keepends=True) if part not in line))
 
 
-def each_line(change: Callable[[str], str]) -> Callable[[Path], object]:
-    """Every line of the table of times."""
-    return text(lambda table: "".join(f"{change(line)}\n" for line in table.splitlines()))
-
-
 def a_link(run: Path) -> None:
     (run / INFO).rename(run.parent / INFO)
     (run / INFO).symlink_to(run.parent / INFO)

@@ -128,15 +128,6 @@ def test_packages_are_installed_again_for_another_lock_and_nothing_else(tmp_path
     assert step.done() != again
 
 
-def test_of_our_variables_those_that_others_set_can_be_set_from_outside():
-    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Settings by environment\n")[2]
-    rows = [line.split("|") for line in page.partition("\n## ")[0].splitlines() if line.startswith("| `")]
-    passed = {
-        name: bool(re.search("you|tests|fleet|ci", row[3])) for row in rows for name in re.findall("[A-Z_]{2,}", row[1])
-    }
-    assert passed == {name: bool(environment.PASSED.fullmatch(f"ASYNC_COST_{name}")) for name in passed}
-
-
 def test_foreign_packages_settings_and_encodings_do_not_get_in(tmp_path):
     for module in ("polars", "json", "re"):
         (tmp_path / f"{module}.py").write_text("raise SystemExit('foreign')", encoding="utf-8")
@@ -159,16 +150,14 @@ def test_a_terminal_with_few_characters_shows_progress(theirs):
 
 
 @pytest.mark.parametrize("minor", [10, 14])
-def test_a_python_that_is_too_old_or_too_new_is_refused(monkeypatch, minor):
+def test_a_python_that_will_not_do_is_told_what_does(monkeypatch, minor):
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "ensurepip", None)
+        assert entry.refusal().endswith("without its module ensurepip (Debian: apt-get install python3-venv)")
     this = SimpleNamespace(executable="/bin/python3", version=f"3.{minor}.1 (main)", version_info=(3, minor, 1))
     monkeypatch.setattr(entry, "sys", this)
     needs = "and this needs 3.11 to 3.13: make PYTHON=python3.11 ..."
     assert entry.refusal() == f"/bin/python3 is Python 3.{minor}.1, {needs}"
-
-
-def test_a_python_without_what_installs_packages_is_told_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ensurepip", None)
-    assert entry.refusal().endswith("without its module ensurepip (Debian: apt-get install python3-venv)")
 
 
 def test_an_old_python_can_read_the_check():
@@ -211,7 +200,7 @@ def test_each_make_passes_on_what_it_is_given(tmp_path, make):
     assert "|".join(chosen) == f"measure|{options}"
     linted = [ROOT / line for line in given("lint-python").stdout.splitlines() if line.endswith((".py", ".ipynb"))]
     assert set(linted) == {*tracked("**/*.py"), *tracked("**/*.ipynb")}, "a notebook of one's own may hold anything"
-    assert words("fleet") == ["fleet", "fleet/config.toml"]
+    assert words("fleet", "NATIVE=1") == ["fleet", "fleet/machines", "--native"]
     incomplete = given("contribute")
     assert incomplete.returncode and "needs a run" in incomplete.stdout + incomplete.stderr
     misspelt = given("test-fast", "STUDIES=zero_cost")

@@ -5,17 +5,14 @@ import shutil
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 from made_up_runs import BASELINE, OFF, Study, make_run
 from refusal import refused
 
 from async_cost.report.publish import publish
 from async_cost.runs import finish
-from async_cost.runs.comparisons import KEY
 from async_cost.runs.find import load_run
 from async_cost.runs.record import KINDS
-from async_cost.statistics.measured import Measured
 from async_cost.statistics.trials import paired, trial_times, trial_values
 from async_cost.workflow import plan
 
@@ -52,16 +49,14 @@ def episode(first: int) -> dict:
     return {"first_round": first, "started": "2026-01-01T00:00:00Z", "ended": None, "layout": None}
 
 
-@pytest.mark.parametrize("firsts", [[], [1], [0, 9, 9], [0, 24]])
-def test_episodes_that_cannot_be_are_refused(tmp_path, firsts):
-    error = refused(made(tmp_path, changes={f"studies.{STUDY}.episodes": [episode(first) for first in firsts]}))
-    assert error.column == f"studies.{STUDY}.episodes" and "from 0, ascending, below 24" in error.problem
-
-
-@pytest.mark.parametrize("kinds", [{}, {"": KINDS[0], "threads": KINDS[1]}, {"": "two threads"}])
-def test_kinds_that_cannot_be_are_refused(tmp_path, kinds):
-    error = refused(made(tmp_path, changes={f"studies.{STUDY}.kinds": kinds}))
-    assert error.column.startswith((f"studies.{STUDY}.groups", f"studies.{STUDY}.kinds"))
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("episodes", [*map(episode, firsts)]) for firsts in ([], [1], [0, 9, 9], [0, 24])]
+    + [("kinds", kinds) for kinds in ({}, {"": KINDS[0], "threads": KINDS[1]}, {"": "two threads"})],
+)
+def test_episodes_and_kinds_that_cannot_be_are_refused(tmp_path, field, value):
+    error = refused(made(tmp_path, changes={f"studies.{STUDY}.{field}": value}))
+    assert error.column.startswith((f"studies.{STUDY}.{field}", f"studies.{STUDY}.groups"))
 
 
 def finished(tmp_path) -> Path:
@@ -115,17 +110,3 @@ def test_a_run_that_was_stopped_while_it_was_completed_is_completed_and_nothing_
     measured.partial.mkdir()
     (measured.partial / "run.json").write_text('{"run_id": "begun anew"}')
     assert [step.name for step in measured.steps()] == whole
-
-
-def test_a_made_up_run_of_processes_that_differ_is_known_as_well_as_they_agree(tmp_path):
-    run = load_run(made(tmp_path, rounds=120, episodes=12, between=0.02, noise=0.004))
-    alike = load_run(made(tmp_path / "same", rounds=120, episodes=12, between=0.0, noise=0.004))
-    row, other = (
-        Measured(loaded, STUDY).comparisons.filter(variant="nonbox", baseline_variant=BASELINE).row(0, named=True)
-        for loaded in (run, alike)
-    )
-    width, narrow = (comparison["high"] / comparison["low"] - 1 for comparison in (row, other))
-    # The ratio of two keys that are off by 2 % each: 2.2 * 0.02 * sqrt(2 / 12), to either side.
-    assert width == pytest.approx(2 * 2.2 * 0.02 * np.sqrt(2 / 12), rel=0.7) and narrow < width / 4
-    assert row["low"] < 3 < row["high"] and row["episodes"] == 12
-    assert tuple(Measured(run, STUDY).trials.columns[:6]) == (*KEY, "round", "sitting", "episode")

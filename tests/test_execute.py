@@ -33,15 +33,18 @@ def rust(tmp_path, monkeypatch):
     return run
 
 
-def test_a_panic_in_a_cell_ends_the_notebook_with_its_message(rust):
-    with pytest.raises(CellFailed, match=r"(?s)let wrong.*the proof failed"):
-        wrong = 'let wrong = 1;\nif wrong == 1 { panic!("the proof failed"); }'
-        rust(wrong, 'println!("went on");', calls=[wrong])
+WRONG = 'let wrong = 1;\nif wrong == 1 { panic!("the proof failed"); }'
+PROOF = 'fn prove() -> Result<(), String> { Err("waker_drops: 768 expected".to_owned()) }'
 
 
-def test_an_error_handed_to_the_kernel_ends_the_notebook(rust):
-    with pytest.raises(CellFailed, match="waker_drops"):
-        rust('fn prove() -> Result<(), String> { Err("waker_drops: 768 expected".to_owned()) }', "prove()?;")
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [((WRONG, 'println!("went on");'), "(?s)let wrong.*the proof failed"), ((PROOF, "prove()?;"), "waker_drops")],
+    ids=["panic", "error"],
+)
+def test_a_cell_that_fails_ends_the_notebook_with_its_message(rust, cells, says):
+    with pytest.raises(CellFailed, match=says):
+        rust(*cells, calls=[WRONG])
 
 
 @pytest.mark.parametrize("more", [[], ['println!("went on");']])

@@ -1,7 +1,6 @@
 """`make fleet`, its job, and both on a Slurm with two nodes."""
 
 import csv
-import json
 import os
 import shutil
 import signal
@@ -20,50 +19,25 @@ from async_cost.workflow.steps import StepFailed
 from async_cost.workflow.toolchain import ROOT
 
 STUDY = "ladder"
-CONFIG = fleet.read(ROOT / "fleet" / "config.toml") | {
-    "profile": "quick",
-    "studies": STUDY,
-    "native": True,
-    "hours": 0.5,
-}
-CONFIG["machines"] = {"node-a": "alpha", "node-b": "beta"}
+MACHINES = {"node-a": "alpha", "node-b": "beta"}
+WHAT = ["PROFILE=quick", f"STUDIES={STUDY}", "NATIVE=1"]
 
 
-def written(path: Path, **changes: object) -> Path:
-    """A configuration like CONFIG with some lines changed."""
-    lines = (f"{name} = {json.dumps(value)}\n" for name, value in {**CONFIG, **changes}.items())
-    path.write_text("".join(lines).replace('": "', '" = "'))
-    return path
-
-
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"machines": {}}, "machines is {}; write lines such as node-a"),
-        ({"machines": {"Node A": ""}}, "machines is {'Node A': ''}; write lines such as node-a"),
-        ({"machines": {"a": "x; rm -rf /"}}, "machines is {'a': 'x; rm -rf /'}; write lines such as node-a"),
-        ({"studies": "ladder $(laddr)"}, "studies is 'ladder $(laddr)'; write names separated by blanks"),
-        ({"hours": 0}, "hours is 0; write a number of hours"),
-        ({"hours": "all"}, "hours is 'all'; write a number of hours"),
-        ({"nodes": 3}, "nodes is 3; write nothing but profile, studies"),
-        ({"profile": None}, "Compare it with fleet/config.toml"),
-    ],
-)
-def test_a_configuration_that_is_wrong_is_refused_in_a_line(tmp_path, changes, says):
-    with pytest.raises(StepFailed) as caught:
-        fleet.read(written(tmp_path / "fleet.toml", **changes))
-    assert says in str(caught.value) and "\n" not in str(caught.value)
+def test_machines_are_named_in_lines_with_their_features(tmp_path):
+    (tmp_path / "machines").write_text("# all\nnode-a   alpha&big # the new one\n\nnode-b\n")
+    assert fleet.read(tmp_path / "machines") == {"node-a": "alpha&big", "node-b": ""}
+    with pytest.raises(StepFailed, match="Compare it with fleet/machines"):
+        fleet.read(tmp_path / "none")
 
 
 def test_another_question_is_measured_into_another_folder(monkeypatch):
-    def folder(**changes: object) -> Path:
-        return fleet.jobs_of({**CONFIG, **changes}, "python3")["node-a"][0]
+    def folder(*what: str) -> Path:
+        return fleet.jobs_of(MACHINES, what, "python3")["node-a"][0]
 
-    first = folder()
-    assert folder(hours=2) == first
-    assert len({first, folder(profile="thorough"), folder(studies=""), folder(native=False)}) == 4
+    first = folder(*WHAT)
+    assert folder(*WHAT) == first != folder(*WHAT[:2])
     monkeypatch.setattr(toolchain, "revision", lambda: "def")
-    assert folder() != first
+    assert folder(*WHAT) != first
 
 
 def test_a_job_that_is_killed_at_any_point_measures_nothing_twice_and_leaves_the_clone_alone(tmp_path):
@@ -101,7 +75,7 @@ def test_a_slurm_that_does_not_answer_for_a_while_is_waited_for(tmp_path, monkey
     monkeypatch.setattr(fleet, "WORK", tmp_path)
     monkeypatch.setattr(fleet, "POLL_S", 0)
     monkeypatch.setattr(fleet, "known", lambda *_: next(answers, None))
-    fleet.measure({}, 1)
+    fleet.measure({})
     assert next(answers, "asked until no job was left") == "asked until no job was left"
 
 
@@ -124,10 +98,11 @@ def slurm(tmp_path_factory) -> Iterator[Slurm]:
 def start(slurm, tmp_path) -> Callable[..., subprocess.Popen]:
     """Starts `make fleet` with folders of its own."""
 
-    def started(python: str = sys._base_executable, **changes: object) -> subprocess.Popen:
+    def started(python: str = sys._base_executable, **machines: str) -> subprocess.Popen:
         folders = {f"ASYNC_COST_{name}": str(tmp_path / name.lower()) for name in ("FLEET", "RUNS", "REPORTS")}
-        config = written(tmp_path / "fleet.toml", **changes)
-        code = f"from async_cost.workflow.fleet import *; sys.exit(run_fleet(Path({str(config)!r}), {python!r}))"
+        file = tmp_path / "machines"
+        file.write_text("".join(f"{name.replace('_', '-')} {feature}\n" for name, feature in machines.items()))
+        code = f"from async_cost.workflow.fleet import *; sys.exit(run_fleet(Path({str(file)!r}), {WHAT}, {python!r}))"
         return subprocess.Popen(
             [sys._base_executable, "-c", code],
             cwd=ROOT,
@@ -152,15 +127,14 @@ def round_of(line: str) -> str:
 
 
 def test_a_feature_that_no_node_has_is_refused_in_a_line(start, slurm):
-    process = start(machines={"node-a": "alpha", "node-c": "gamma"})
+    process = start(node_a="alpha", node_c="gamma")
     output = process.communicate(timeout=PATIENCE_S)[0]
     assert process.returncode == 1 and "StepFailed: node-c: Slurm refuses the job; " in output.splitlines()[-1], output
     assert not slurm.jobs()
 
 
 def test_a_dead_node_and_a_dead_submitter_lose_no_round_and_measure_nothing_twice(start, slurm, tmp_path):
-    alone = {"node-b": "beta"}
-    first = start(machines=alone)
+    first = start(node_b="beta")
     until(lambda: len(set(map(round_of, partial(tmp_path, "node-b")[1:]))) > 2, first)
     slurm.kill_node("b")
     before = partial(tmp_path, "node-b")
@@ -170,7 +144,7 @@ def test_a_dead_node_and_a_dead_submitter_lose_no_round_and_measure_nothing_twic
     first.kill()
     first.communicate()
 
-    second = start(machines=alone)
+    second = start(node_b="beta")
     output = second.communicate(timeout=PATIENCE_S)[0]
     assert second.returncode == 0, output
     assert (tmp_path / "reports" / "index.html").exists() and "The site: " in output
@@ -184,20 +158,9 @@ def test_a_dead_node_and_a_dead_submitter_lose_no_round_and_measure_nothing_twic
 
 
 def test_jobs_that_fail_are_tried_three_times(start, slurm, tmp_path):
-    process = start(python="/bin/false")
+    process = start(python="/bin/false", node_a="alpha", node_b="beta")
     output = process.communicate(timeout=PATIENCE_S)[0]
     assert process.returncode == 1 and not slurm.jobs()
-    for machine in CONFIG["machines"]:
+    for machine in MACHINES:
         log = (tmp_path / "fleet" / "logs" / f"{machine}.log").read_text()
         assert f"{machine}: no run; its log: " in output and log.count("make: *** ") == 3, log
-
-
-def test_a_machine_that_never_answers_is_given_up(start, slurm):
-    other = ["sbatch", "--parsable", "--exclusive", "--constraint=beta", "--chdir=/", "--output=/dev/null"]
-    other += ["--wrap", "sleep 600"]
-    number = subprocess.run(other, env=slurm.env, capture_output=True, text=True, check=True).stdout.strip()
-    process = start(machines={"node-b": "beta"}, hours=0.002)
-    output = process.communicate(timeout=PATIENCE_S)[0]
-    assert slurm.jobs() == ["b"], "its job is still waiting"
-    subprocess.run(["scancel", number], env=slurm.env, check=True)
-    assert process.returncode == 1 and "node-b: no run; its log: " in output, output

@@ -5,14 +5,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hostile_runs import COUNTS, DAMAGES, INFO, TIME, each_line, record
-from made_up_runs import OFF, change_record, make_run
+from hostile_runs import COUNTS, DAMAGES, INFO, TIME, record
+from made_up_runs import OFF, make_run
 from refusal import refused
 
 from async_cost.errors import DataError
 from async_cost.literature.published import load_published
 from async_cost.paths import repository_root, shown
-from async_cost.runs import reader
 from async_cost.runs.find import choose_run, find_runs, load_run, open_run, reference
 
 STUDY = "zero-cost"
@@ -131,35 +130,6 @@ def test_a_damaged_run_is_refused_by_file_line_and_column(run, kind):
     error = refused(run)
     assert damage.says in error.problem and error.path.name == damage.file
     assert damage.row in (None, error.row) and damage.column in (None, error.column)
-
-
-def test_a_compressed_table_that_unpacks_to_too_much_is_refused(run, monkeypatch):
-    packed(run / TIME)
-    monkeypatch.setattr(reader, "MOST_UNPACKED", 1 << 20)
-    load_run(run)
-    monkeypatch.setattr(reader, "MOST_UNPACKED", 1 << 10)
-    assert "0 MiB or more" in refused(run).problem
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda cells: [*cells[:-1], f"{cells[-1]}000"],  # picoseconds
-        lambda cells: [*cells[:-2], cells[-1], cells[-2]],  # iterations and elapsed_ns in each other's place
-    ],
-)
-def test_times_that_do_not_add_up_to_how_long_the_study_took_are_refused(tmp_path, wrong):
-    run = make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=500, samples=10)
-    load_run(run)
-    each_line(lambda line: line if line.startswith("study") else ",".join(wrong(line.split(","))))(run)
-    error = refused(run)
-    assert (error.path.name, error.column) == (TIME, "elapsed_ns")
-    assert "all samples together take" in error.problem and "nanoseconds" in error.remedy
-
-
-def test_an_episode_that_was_stopped_for_an_hour_loses_nothing(tmp_path):
-    run = make_run(tmp_path, rounds=20, samples=10, episodes=4)
-    load_run(change_record(run, {f"studies.{STUDY}.episodes.0.ended": "2026-01-01T23:00:01Z"}))
 
 
 @pytest.mark.parametrize(

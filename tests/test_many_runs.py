@@ -12,9 +12,6 @@ from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.measured import Measured
 
-NEW_YEAR = "2026-01-01T00:00:00Z"
-#: An episode that took no time.
-AT_ONCE = {"first_round": 0, "started": NEW_YEAR, "ended": NEW_YEAR, "layout": None}
 SMALL = {"rounds": 4, "samples": 2}
 
 
@@ -80,25 +77,6 @@ def test_honest_runs_say_the_same_in_bad_company(crowd):
     root, _, together = crowd
     alone = read_many([root / name / "20260101T000000Z" for name in ("alpha", "beta", "gamma")])
     assert alone.ratios.equals(together.ratios)
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"ended": "2025-01-01T00:00:00Z"}, " to 2025-01-01T00:00:00Z"),
-        ({"started": "1999-01-01T00:00:00Z"}, "from 1999-01-01T00:00:00Z to"),
-        (
-            {"studies.zero-cost.ended": "9999-01-01T00:00:00Z"},
-            "cannot have been measured from 2026-01-01T00:00:00Z to 9999-01-01T00:00:00Z",
-        ),
-        ({"studies.zero-cost.episodes": [AT_ONCE]}, "which fits the duration of no episode"),
-    ],
-)
-def test_the_reason_names_what_is_wrong(tmp_path, changes, reason):
-    run = make_run(tmp_path, machine="odd", changes=changes, rounds=60)
-    together = read_many([run])
-    assert together.runs.is_empty()
-    assert reason in together.aside["reason"].item()
 
 
 def test_a_copy_under_another_name_is_no_second_witness(tmp_path):

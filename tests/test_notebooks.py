@@ -21,11 +21,8 @@ from async_cost.workflow.toolchain import KERNEL_BUILDS, ROOT
 KEY = ["bench", "variant", "parameter"]
 
 
-def test_a_killed_measurement_shows_no_run(whole_run):
+def test_a_killed_measurement_shows_no_run_and_loses_no_complete_round(whole_run):
     assert whole_run.visible_at_kill == []
-
-
-def test_no_complete_round_is_lost_by_a_kill(whole_run):
     assert whole_run.lines_at_kill, "nothing was measured before the kill: this test would prove nothing"
     for name, before in whole_run.lines_at_kill.items():
         after = (whole_run.run / name).read_text().splitlines()
@@ -34,11 +31,9 @@ def test_no_complete_round_is_lost_by_a_kill(whole_run):
         whole = [line for line, number in rows if number != rows[-1][1]]
         assert after[1 : 1 + len(whole)] == whole
         assert after[0] == before[0]
-
-
-def test_the_run_says_that_it_was_resumed(whole_run):
     studies = load_run(whole_run.run).info.studies
-    assert sum(study.resumed for study in studies.values()) >= 1
+    assert sum(study.resumed for study in studies.values()) >= 1, "the run says that it was resumed"
+    assert "left in all" in whole_run.output, "the workflow tells its progress"
 
 
 def test_every_study_was_measured_by_fresh_processes(whole_run):
@@ -58,10 +53,6 @@ def test_every_process_was_linked_in_an_order_of_its_own(whole_run):
         )
     else:
         assert set(drawn) == {None}
-
-
-def test_the_workflow_tells_steps_and_progress(whole_run):
-    assert "left in all" in whole_run.output
 
 
 #: What a study measures is the same code in cells and as a program.

@@ -13,9 +13,8 @@ from async_cost.workflow import preflight
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
     """A repository with one commit, and nothing installed in it."""
-    (tmp_path / "Cargo.toml").write_text('[workspace.package]\nrust-version = "1.95"\n', encoding="utf-8")
-    commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first"]
-    for command in (["init", "-q"], ["add", "."], commit):
+    commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--allow-empty", "-qm", "first"]
+    for command in (["init", "-q"], commit):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
     monkeypatch.setattr(preflight, "ROOT", tmp_path)
     return tmp_path
@@ -25,34 +24,23 @@ def found() -> str:
     return "\n".join(preflight.obstacles())
 
 
-def test_nothing_stands_in_the_way_of_a_sound_clone(clone):
-    assert found() == ""
-
-
 def test_a_clone_whose_owner_git_does_not_trust_is_told_the_remedy(clone, monkeypatch):
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
     assert "dubious ownership" in found() and "safe.directory" in found()
 
 
-def test_an_archive_without_a_repository_will_do(clone):
+def test_a_sound_clone_will_do_and_an_archive_without_a_repository(clone):
+    assert found() == ""
     shutil.rmtree(clone / ".git")
     assert found() == ""
 
 
-@pytest.mark.parametrize(
-    ("says", "expected"),
-    [
-        ("echo rustc 1.63.0 '(4b91a6ea7 2022-08-08)'", "Rust 1.95 or newer"),
-        ("exit 1", "the compiler that rust-toolchain.toml names"),
-        ("echo rustc 1.97.0-nightly", ""),
-    ],
-)
-def test_a_compiler_that_is_too_old_or_absent_is_named(clone, monkeypatch, says, expected):
+def test_a_compiler_that_is_absent_is_named(clone, monkeypatch):
     (clone / "bin").mkdir()
-    (clone / "bin" / "rustc").write_text(f"#!/bin/sh\n{says}\n", encoding="utf-8")
+    (clone / "bin" / "rustc").write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
     (clone / "bin" / "rustc").chmod(0o755)
     monkeypatch.setenv("PATH", f"{clone / 'bin'}{os.pathsep}{os.environ['PATH']}")
-    assert found().startswith(expected) and bool(found()) == bool(expected)
+    assert found() == "the compiler that rust-toolchain.toml names; rustc says above why it is missing"
 
 
 def test_a_clone_where_cells_cannot_be_loaded_and_nothing_can_be_linked_is_told_so(clone, monkeypatch):

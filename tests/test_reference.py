@@ -26,7 +26,7 @@ from async_cost.findings.finding import slot as slot_of
 from async_cost.findings.lint import SLOT, slots_of
 from async_cost.findings.operands import pair
 from async_cost.findings.record import Finding, Slot, recorded
-from async_cost.paths import reports_root, repository_root, runs_root
+from async_cost.paths import repository_root, runs_root
 from async_cost.report import finding as shown
 from async_cost.report import markup
 from async_cost.report.notebook import OF_CODE, answers_of, findings_in, page_of
@@ -34,7 +34,7 @@ from async_cost.report.publish import publish
 from async_cost.runs.find import reference_run
 from async_cost.statistics.effects import Effect
 from async_cost.statistics.statement import Outcome, counts_for_nothing, region
-from async_cost.workflow import analyses
+from async_cost.workflow import publishing
 from async_cost.workflow.definitions import FILES, tables
 from async_cost.workflow.publishing import analyses_of, execute
 from async_cost.workflow.sample import FOLDER, made
@@ -60,7 +60,6 @@ def committed(tmp_path_factory) -> Iterator[None]:
     for name in ("REFERENCE", "ANNOUNCED"):
         shutil.copy2(theirs / name, ours)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ASYNC_COST_REPORTS", str(reports_root()))  # what was derived of these runs is there
         patch.setenv("ASYNC_COST_RUNS", str(ours))
         yield
 
@@ -400,7 +399,7 @@ def test_a_verdict_made_by_hand_from_the_samples_is_that_of_the_table(run, tmp_p
     """The notebook compares its own row with the table's, and fails if they differ."""
     by_hand = repository_root() / "notebooks" / "from-samples.ipynb"
     environ = {**os.environ, "ASYNC_COST_RUN": str(run.path.resolve())}
-    assert analyses.execute([by_hand], [tmp_path / by_hand.name], environ, Path) == [tmp_path / by_hand.name]
+    assert publishing.execute_all([by_hand], [tmp_path / by_hand.name], environ, Path) == [tmp_path / by_hand.name]
 
 
 # -- one word ------------------------------------------------------------------------------------------------

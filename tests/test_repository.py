@@ -3,23 +3,25 @@ registry.
 """
 
 import re
-import subprocess
 from collections import Counter
 from pathlib import Path
 
-import ours
 import pytest
 from cargo_tests import packages
 from ours import committed_runs, tracked
 
 from async_cost.paths import runs_root
+from async_cost.runs.comparisons import DATA
 from async_cost.runs.find import reference_run
 from async_cost.runs.profiles import NOT_EVIDENCE
-from async_cost.runs.record import read_run_info
+from async_cost.runs.reader import read_own
+from async_cost.runs.run import open_sitting
 from async_cost.statistics.measured import Measured
-from async_cost.workflow.contribute import LIMIT_BYTES
+from async_cost.workflow.environment import PASSED
 from async_cost.workflow.toolchain import ROOT
 
+#: Bytes that a committed run may take: the repository keeps every run for ever.
+LIMIT_BYTES = 6_000_000
 TRACKED = [str(path.relative_to(ROOT)) for path in tracked()]
 PAGES = [name for name in TRACKED if name.endswith(".md")]
 
@@ -28,18 +30,6 @@ PAGES = [name for name in TRACKED if name.endswith(".md")]
 #: fails concludes nothing on any page: threads, and processes that live for a moment, vary too much on two shared cores
 #: for every group to hold.
 EVIDENCE = ("zero-cost", "ladder", "zero-cost-sockets")
-
-
-def test_what_is_not_committed_is_nothing_to_tests(tmp_path, monkeypatch):
-    monkeypatch.setattr(ours, "ROOT", tmp_path)
-    for name in ("notebooks/a.ipynb", "notebooks/folder/é b.ipynb", "notebooks/gone.ipynb", "notebooks/mine/own.ipynb"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    for command in ("init -q", "add notebooks/a.ipynb notebooks/gone.ipynb notebooks/folder"):
-        subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
-    (tmp_path / "notebooks/gone.ipynb").unlink()
-    paths = ours.tracked.__wrapped__("notebooks/**/*.ipynb")
-    assert [path.name for path in paths] == ["a.ipynb", "é b.ipynb"]
 
 
 def test_the_reference_run_is_evidence():
@@ -56,8 +46,9 @@ def test_the_readme_is_one_screen():
     assert len(re.sub(r"<[^>]+>|\]\([^)]*\)|```", " ", text).split()) <= 500
 
 
-def test_no_committed_run_is_one_that_is_never_evidence():
-    assert [str(run) for run in committed_runs() if read_run_info(run / "run.json").profile in NOT_EVIDENCE] == []
+def test_every_committed_run_is_sound_and_none_is_one_that_is_never_evidence():
+    runs = [open_sitting(folder).checked() for folder in committed_runs()]
+    assert [run.info.run_id for run in runs if run.info.profile in NOT_EVIDENCE] == []
 
 
 def test_no_crate_hides_tests_from_cargo():
@@ -70,14 +61,24 @@ def test_no_crate_hides_tests_from_cargo():
                 assert target[what] or not there, f"{name} has what `{what} = false` hides: delete that in Cargo.toml"
 
 
-def test_every_variable_of_the_environment_is_documented_and_every_documented_one_exists():
-    prefix = "ASYNC_COST_"
+def test_every_variable_of_the_environment_is_documented_and_passed_on_if_others_set_it():
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Settings by environment\n")[2]
-    rows = [line.split("|")[1] for line in page.partition("\n## ")[0].splitlines() if line.startswith("| `")]
-    documented = {name for row in rows for name in re.findall(r"`([A-Z_]+)`", row)}
+    rows = [line.split("|") for line in page.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    set_by_others = {
+        name: bool(re.search("you|tests|fleet|ci", row[3])) for row in rows for name in re.findall("[A-Z_]{2,}", row[1])
+    }
     sources = [ROOT / name for name in TRACKED if name == ".ci/run" or name.endswith((".py", ".rs", ".ipynb"))]
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
-    assert set(re.findall(rf"\b{prefix}([A-Z_]*[A-Z])\b", text)) == documented
+    assert set(re.findall(r"\bASYNC_COST_([A-Z_]*[A-Z])\b", text)) == set_by_others.keys()
+    assert set_by_others == {name: bool(PASSED.fullmatch(f"ASYNC_COST_{name}")) for name in set_by_others}
+
+
+@pytest.mark.parametrize(
+    ("table", "key"), [("names", ("study", "variant")), ("prices", ("what",)), ("latency", ("id",))]
+)
+def test_a_table_of_ours_names_each_thing_once(table, key):
+    rows = read_own(DATA / f"{table}.csv").select(key)
+    assert rows.height and not rows.is_duplicated().any()
 
 
 def test_no_report_is_committed():

@@ -1,7 +1,6 @@
 """A standard run waits for a quiet machine, and may be another sitting of a series."""
 
 import json
-import shutil
 import sys
 from types import SimpleNamespace
 
@@ -138,37 +137,28 @@ def test_a_sitting_on_another_machine_is_refused_before_its_first_episode(first,
         plan._measure(Progress(lambda seen: None, tmp_path / "log", tmp_path))
 
 
-def test_an_announcement_is_about_the_first_series_since_and_refuses_all_until_its_last_sitting(tmp_path, monkeypatch):
+def test_nothing_is_concluded_from_a_series_until_it_has_as_many_sittings_as_were_announced(tmp_path, monkeypatch):
     monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
     how = {"truth": {("nonbox", OFF): 3.0}, "controls": {OFF: 1.0}, "rounds": 12, "episodes": 6}
-    (tmp_path / "ANNOUNCED").write_text(
-        "made-up thorough 9 20250101T000000Z\nmade-up standard 3 20251231T000000Z\nmade-up standard 9 20270101T000000Z\n"
-    )
-    series = make_series(tmp_path, 2, **how)
-    run = load_run(series[1])
-    assert (announced(run), not_as_announced(run)) == ((3, 3, ""), "2 of 3 announced sittings")
-    table = comparisons(run).frame
-    assert set(table["doubt"]) == {"2 of 3 announced sittings"} and table["verdict"].null_count() == table.height
+    first, second = make_series(tmp_path, 2, **how)
+    run = load_run(second)
+
+    def announce(what: str) -> None:
+        (tmp_path / "ANNOUNCED").write_text(f"\ufeffother/20251231T000000Z 9 20251231T000000Z\n{what}\n", "utf-8")
+
+    def refused() -> set:
+        frame = comparisons(run).frame
+        assert frame["doubt"].is_null().all() == frame["verdict"].is_not_null().any()
+        return {*frame["doubt"]}
+
+    announce(f"made-up/{first.name} 3 20251231T000000Z")
+    assert refused() == {not_as_announced(run)} == {"2 of 3 announced sittings"}
     assert "the series has 2 of 3 announced sittings" in Measured(run, "zero-cost").refused[""]
-    elsewhere = shutil.copytree(series[0].parent, tmp_path / "elsewhere" / "runs" / "made-up") / series[1].name
-    assert announced(load_run(elsewhere)) is None, "it is nobody's announcement"
-    later = load_run(make_run(tmp_path, name="20260301T000000Z", **how))
-    assert announced(later) is None, "it is another series than the announced one"
-    for name, part in (("20260102T120000Z", 'STUDIES="ladder"'), ("20251231T120000Z", 'STUDIES="x" ONLY="box; y"')):
-        command = f"make measure PROFILE=standard {part}"
-        some = load_run(make_run(tmp_path, name=name, **how | {"changes": {"command": command}}))
-        assert announced(some) is None, "it leaves out what was announced"
-    make_run(tmp_path, name="20251231T130000Z", **how | {"changes": {"command": "make measure RUN=data/runs/x"}})
-    assert not_as_announced(run) == "2 of 3 announced sittings", (
-        "neither these nor an older series are the announced one"
-    )
-    (tmp_path / "ANNOUNCED").write_text("made-up standard 2 20251231T000000Z\n")
-    assert not_as_announced(run) is None and comparisons(run).frame["verdict"].null_count() == 0
-    (tmp_path / "ANNOUNCED").write_text("\ufeffmade-up standard 1 20251231T000000Z\n")
-    assert not_as_announced(run) == "2 sittings, not 1 as announced"
-    (tmp_path / "ANNOUNCED").write_text("made-up standard 3 20251231T000000Z ended with 2: the machine | is gone\n")
-    assert not_as_announced(run) is None and comparisons(run).frame["verdict"].null_count() == 0
+    announce(f"made-up/{first.name} 1 20251231T000000Z")
+    assert refused() == {not_as_announced(run)} == {"2 sittings, not 1 as announced"}
+    announce(f"made-up/{first.name} 3 20251231T000000Z ended with 2: the machine | is gone")
+    assert refused() == {not_as_announced(run)} == {None}
     assert ended_early(run) == "Three sittings were announced and two measured: the machine \\| is gone."
-    (tmp_path / "ANNOUNCED").write_text("made-up standard six\n")
-    with pytest.raises(DataError, match="ANNOUNCED, line 1: this is no announcement"):
+    announce(f"made-up/{first.name} six")
+    with pytest.raises(DataError, match="ANNOUNCED, line 2: this is no announcement"):
         announced(run)

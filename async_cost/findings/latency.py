@@ -13,9 +13,8 @@ from async_cost.findings.committed import definitions
 from async_cost.findings.finding import Judge
 from async_cost.findings.operands import Pair, Quantity
 from async_cost.runs.comparisons import DATA
-from async_cost.runs.reader import read_table
+from async_cost.runs.reader import read_own
 from async_cost.runs.run import Run
-from async_cost.runs.schemas import LatencyRows
 
 #: What `numbers` says of each.
 NAMED = dict.fromkeys(("block", "id", "short", "finding"), pl.String) | {"added": pl.Boolean}
@@ -57,7 +56,7 @@ def latencies() -> dict[str, Latency]:
     """Return the rows of the first screen by id, in their order. Raises LookupError for one that is no price."""
     prices_of = {(entry["what"], entry["variant"]): entry for entry in prices.entries().iter_rows(named=True)}
     rows = {}
-    for row in read_table(DATA / "latency.csv", LatencyRows).drop("line").iter_rows(named=True):
+    for row in read_own(DATA / "latency.csv").iter_rows(named=True):
         what, variant = row.pop("what"), row.pop("variant")
         if (what, variant) not in prices_of:
             raise LookupError(f"data/latency.csv: {row['id']}: no price is called {what!r} of {variant!r}")

@@ -6,13 +6,12 @@ from functools import lru_cache
 import polars as pl
 
 from async_cost.runs.comparisons import DATA
-from async_cost.runs.reader import read_table
-from async_cost.runs.schemas import NameRows
+from async_cost.runs.reader import read_own
 
 
 @lru_cache(maxsize=1)
 def _table() -> pl.DataFrame:
-    return read_table(DATA / "names.csv", NameRows).drop("line")
+    return read_own(DATA / "names.csv")
 
 
 @lru_cache(maxsize=1)
@@ -30,7 +29,7 @@ def keys() -> frozenset[str]:
 @lru_cache(maxsize=1)
 def aliases() -> Mapping[str, str]:
     """Map each spelling that prose must not use to the official name."""
-    rows = _table().drop_nulls("not_called").select("not_called", "name").iter_rows()
+    rows = _table().filter(pl.col("not_called") != "").select("not_called", "name").iter_rows()
     return {alias: name for listed, name in rows for alias in listed.split("; ")}
 
 

@@ -17,9 +17,8 @@ from async_cost.findings.names import names
 from async_cost.findings.operands import Pair, Quantity, pair
 from async_cost.findings.record import SHOWN
 from async_cost.runs.comparisons import DATA, KEY
-from async_cost.runs.reader import read_table
+from async_cost.runs.reader import read_own
 from async_cost.runs.run import Run
-from async_cost.runs.schemas import PriceRows
 from async_cost.statistics.effects import UNIT_OF_WORK
 
 #: What is counted, and its column here.
@@ -47,7 +46,7 @@ def entries() -> pl.DataFrame:
     """Return the entries of data/prices.csv, in its order, one row per variant: the columns of `ENTRY`. `who`, whose
     price it is, is the variant where the file leaves it empty.
     """
-    rows = read_table(DATA / "prices.csv", PriceRows)
+    rows = read_own(DATA / "prices.csv")
     who = pl.when(pl.col("who") == "").then("variants").otherwise("who").str.split(";")
     return (
         rows.with_columns(variant=pl.col("variants").str.split(";"), who=who).explode("variant", "who").select(*ENTRY)

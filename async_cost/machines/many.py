@@ -21,7 +21,6 @@ from async_cost.runs import series
 from async_cost.runs.errata import without_changed
 from async_cost.runs.find import find_runs, open_run
 from async_cost.runs.reader import REMEASURE
-from async_cost.runs.record import check_clock
 from async_cost.statistics.judge import VERDICTS
 from async_cost.statistics.table import comparisons
 
@@ -112,7 +111,6 @@ def _summary(folder: Path) -> Summary | str:
 def _read(folder: Path) -> Summary:
     run = open_run(folder)
     info = run.info
-    check_clock(folder / "run.json", info)
     table = comparisons(run)
     row = {
         "run": info.run_id,

@@ -16,8 +16,7 @@ import polars as pl
 from async_cost.errors import DataError
 from async_cost.files import write_whole
 from async_cost.paths import repository_root, shown
-from async_cost.runs.reader import read_table
-from async_cost.runs.schemas import ComparisonRows
+from async_cost.runs.reader import read_own
 
 #: What identifies one measured thing. A study's files, the published figures and the claims use the same words.
 KEY = ("bench", "variant", "parameter")
@@ -63,7 +62,7 @@ def address(row: Mapping[str, object]) -> str | None:
 @lru_cache(maxsize=1)
 def of_today() -> pl.DataFrame:
     """Read data/comparisons.csv."""
-    return read_table(DATA / "comparisons.csv", ComparisonRows)
+    return read_own(DATA / "comparisons.csv", limit=pl.Float64)
 
 
 def file_of(run: Path, digest: str) -> Path:

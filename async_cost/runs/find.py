@@ -2,7 +2,6 @@
 
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,12 +10,9 @@ from async_cost.paths import repository_root, runs_root
 from async_cost.runs.run import Run
 from async_cost.runs.series import open_run
 
-#: A machine, a profile, how many sittings its next series will have, and when that was decided; and how many it had
-#: when something else than their results ended it, and what.
-ANNOUNCEMENT = re.compile(r"(\S+) (\S+) ([1-9]\d*) (\d{8}T\d{6}Z)(?: ended with ([1-9]\d*): (.+))?")
-#: In a run.json, the command of the first run of a series of all studies and variants: `STUDIES=` and `ONLY=` leave
-#: some out, and `RUN=` adds a sitting to a series.
-OF_ALL = re.compile(rb'"command": "make \w+(?: PROFILE=\w+)?(?: NATIVE=1)?(?: SINGLY=1)?"')
+#: The first run of a series, how many sittings it will have, and when that was decided; and how many it had when
+#: something else than their results ended it, and what.
+ANNOUNCEMENT = re.compile(r"(\S+/\d{8}T\d{6}Z) ([1-9]\d*) \d{8}T\d{6}Z(?: ended with ([1-9]\d*): (.+))?")
 
 
 class Announced(NamedTuple):
@@ -28,38 +24,20 @@ class Announced(NamedTuple):
 
 
 def announced(run: Run) -> Announced | None:
-    """Return how many sittings this series was to have: by the line of data/runs/ANNOUNCED about its machine and
-    profile of which it is the first series since. None where nothing was announced, for a run of some studies or
-    variants, and for one that lies elsewhere.
-    """
-    file, announcement = runs_root() / "ANNOUNCED", None
-    if run.path.resolve().parents[1] != runs_root().resolve():
-        return None  # of another user, on a machine of the same name
-    started, series_of = run.info.run_id.rpartition("/")[2], {sitting.path.name for sitting in run.sittings}
+    """Return how many sittings this series was to have, as data/runs/ANNOUNCED says; None if it says nothing."""
+    file = runs_root() / "ANNOUNCED"
     for number, line in enumerate(file.read_text(encoding="utf-8-sig").splitlines() if file.exists() else [], 1):
         parts = ANNOUNCEMENT.fullmatch(line)
         if not parts:
             remedy = (
-                "A line reads <machine> <profile> <number of sittings> <time in UTC, as 20260131T120000Z>, and if the "
-                "series was not completed, goes on: ended with <number>: <why>"
+                "A line reads <first run> <number of sittings> <time in UTC, as 20260131T120000Z>, and if the series was "
+                "not completed, goes on: ended with <number>: <why>"
             )
             raise DataError(file, "this is no announcement", remedy, row=number)
-        machine, profile, sittings, when, ended, why = parts.groups()
-        announces = (machine, profile) == (run.info.machine.name, run.info.profile) and when <= started
-        if announces and _may_be_announced(run.path, profile):
-            since = {path.name for path in run.path.parent.glob("[0-9]*Z") if when <= path.name < started} - series_of
-            # A later series is not the announced one: it may be of another user, on a machine of the same name.
-            later = any(_may_be_announced(run.path.with_name(name), profile) for name in since)
-            announcement = None if later else Announced(int(sittings), int(ended or sittings), why or "")
-    return announcement
-
-
-def _may_be_announced(folder: Path, profile: str) -> bool:
-    """Whether a run begins a series of all studies and variants in this profile; not so if it cannot be read."""
-    with suppress(OSError):
-        content = (folder / "run.json").read_bytes() if (folder / "run.json").is_file() else b""
-        return f'"profile": "{profile}"'.encode() in content and OF_ALL.search(content) is not None
-    return False
+        first, sittings, ended, why = parts.groups()
+        if first == run.info.run_id:
+            return Announced(int(sittings), int(ended or sittings), why or "")
+    return None
 
 
 def not_as_announced(run: Run) -> str | None:

@@ -7,7 +7,7 @@ reveal are None. Only `read_run_info` opens a run.json.
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -26,10 +26,6 @@ SCHEMA_VERSION = 4
 #: Kinds of groups of comparisons. The controls of one kind, in all studies of a run, show one systematic error.
 Kind = Literal["one thread", "forked trials", "many threads", "long trials"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-#: No run is older than the first stable Rust.
-EARLIEST = datetime(2015, 5, 15, tzinfo=UTC)
-#: How far the clock of another machine may be ahead of ours.
-CLOCK_AHEAD = timedelta(days=1)
 
 #: floats beyond this fit no column of a table.
 LARGEST = 2**63 - 1
@@ -327,17 +323,3 @@ def _groups(details: StudyInfo, field: str) -> Iterator[Problem]:
         yield f"{field}.groups", f"group {quoted(name)} lacks its limit or its kind", REMEASURE
     for name in sorted({entry.group for entry in details.comparisons} - details.groups.keys()):
         yield f"{field}.comparisons", f"keys are compared in group {quoted(name)}, which has no limit", REMEASURE
-
-
-def check_clock(path: Path, info: RunInfo) -> None:
-    """Check that the times of a run.json are in order, and neither ahead of now nor before there was Rust.
-
-    Raises `DataError`. A comparison of runs needs this check; of one run, only durations are computed from these times.
-    """
-    latest = datetime.now(UTC) + CLOCK_AHEAD
-    spans = {"": info} | {f"studies.{study}.": details for study, details in info.studies.items()}
-    for prefix, span in spans.items():
-        times = [EARLIEST, *(datetime.fromisoformat(value) for value in (span.started, span.ended) if value), latest]
-        if times != sorted(times):
-            problem = f"a run cannot have been measured from {span.started} to {span.ended}"
-            raise DataError(path, problem, "Set the clock of the machine and measure again", column=f"{prefix}started")

@@ -178,9 +178,8 @@ def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
             problem = f"run.json compares {key}, which was neither measured nor failed"
             raise DataError(path, problem, REMEASURE, column="bench")
     firsts = pl.Series([episode.first_round for episode in details.episodes], dtype=pl.UInt32)
-    time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
-    _check_duration(path, time, details)
-    return time.with_columns(sitting=pl.lit(0, pl.UInt32))
+    episode = firsts.search_sorted(time["round"], side="right") - 1
+    return time.with_columns(episode=episode, sitting=pl.lit(0, pl.UInt32))
 
 
 def _check_trials(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
@@ -197,24 +196,6 @@ def _check_trials(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
     refuse(path, unlike, "sample", "the trial that starts here has {samples} samples instead of {usual}")
     moved = trials.filter(pl.col("positions") > 1)
     refuse(path, moved, "position", "the trial that starts here has {positions} positions")
-
-
-def _check_duration(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
-    """Samples take no longer than their episode did, nor a thousandth of it: else the times are in another unit, or in
-    another column. run.json counts whole seconds. What departs in some episodes alone is another matter: they were
-    stopped, or the clock was set.
-    """
-    sampled = dict(time.group_by("episode").agg(pl.col("elapsed_ns").sum() / 1e9).iter_rows())
-    ended = [
-        (number, episode.started, episode.ended) for number, episode in enumerate(details.episodes) if episode.ended
-    ]
-    lasted = {number: words.seconds_between(*span) for number, *span in ended if number in sampled}
-    if ended and not any((most - 1) / 1000 <= sampled[number] <= most + 1 for number, most in lasted.items()):
-        problem = f"all samples together take {sum(sampled.values()):.3g} s, which fits the duration of no episode"
-        remedy = (
-            "The times are in nanoseconds, for all iterations of a sample together: look for another unit or column"
-        )
-        raise DataError(path, problem, remedy, column="elapsed_ns")
 
 
 def _load_metrics(run: Run, study: str, path: Path) -> pl.DataFrame:

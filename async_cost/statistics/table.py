@@ -1,24 +1,18 @@
 """The one table of comparisons: a row for each, from the raw samples of a run to a verdict.
 
-It covers the whole run, since the controls of all its studies correct and are tested together. It is stored in a
-Parquet file next to the report of the run, and never committed. Pages, claims, the runs of other machines and the
-headline are joins on it.
+It covers the whole run, since the controls of all its studies correct and are tested together. Pages, claims, the runs
+of other machines and the headline are joins on it.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from async_cost.files import write_whole
-from async_cost.paths import report_folder, runs_root
+from async_cost.paths import runs_root
 from async_cost.runs import series
 from async_cost.runs.comparisons import BASE_KEY, DATA, KEY, SCHEMA
 from async_cost.runs.find import not_as_announced, open_run, reference, reference_run
@@ -49,12 +43,6 @@ POOL = ("study", "kind", "control")
 HOURS = ("omega2", "d0")
 #: A difference is a sum of both sides (`differences`).
 PLACES, FACTORS = {"ns": "place0", "base": "place1"}, (1.0, -1.0)
-#: Under which name the metadata of a stored table hold its key and what else belongs to it, and what reading may raise.
-OURS = "async-cost"
-UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError, KeyError, TypeError)
-#: The code that was imported: a page may outlive an edit.
-_FILES = sorted(Path(__file__).parents[1].rglob("*.py"))
-CODE = hashlib.sha256(b"\0".join([pl.__version__.encode(), *map(Path.read_bytes, _FILES)])).digest()
 
 
 @dataclass(frozen=True)
@@ -84,46 +72,17 @@ class Comparisons:
 
 
 def comparisons(run: Run) -> Comparisons:
-    """Return the table of `run`: read if the same code made it from the same files before, else made."""
-    return _of_files(run.path, _key_of(run.path))
-
-
-@lru_cache(maxsize=8)
-def _of_files(folder: Path, key: str) -> Comparisons:
-    """The table of the run in `folder`, whose files have this `key`. The stored one is only a copy: one that is
-    missing, cannot be read or has another key is made again, and what cannot be written is made each time.
-    """
-    report = report_folder(folder)
-    file = report / "comparisons.parquet" if report else None
-    if file:
-        with suppress(*UNREADABLE):
-            about = json.loads(pl.read_parquet_metadata(file)[OURS])
-            if about["key"] == key:
-                frame = pl.read_parquet(file, glob=False)
-                if frame.schema == COLUMNS:
-                    return Comparisons(frame, about["rows"], about["elapsed_ns"])
-    made = make(open_run(folder))  # the files as they are now, whatever was read of them before
-    if file:
-        content, about = BytesIO(), {"key": key, "rows": made.rows, "elapsed_ns": made.elapsed_ns}
-        made.frame.write_parquet(content, metadata={OURS: json.dumps(about)})
-        with suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(file, content.getvalue())
-    return made
-
-
-def _key_of(folder: Path) -> str:
-    """Hash all that the table of the series of the run in `folder` depends on: by names, sizes and times its files,
-    what studies declare today, the reference and the announced sittings, and by content our code. Raises OSError if a
-    folder cannot be read.
-    """
-    digest = hashlib.sha256(CODE)
+    """Return the table of `run`, made once in a process from the same files."""
     outside = (DATA / "comparisons.csv", runs_root() / "REFERENCE", runs_root() / "ANNOUNCED")
-    inside = (path for sitting in series.folders(folder) for path in sorted(sitting.iterdir()))
-    for path in (*filter(Path.is_file, outside), *inside):
-        status = path.lstat()
-        digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
-    return digest.hexdigest()
+    inside = (path for sitting in series.folders(run.path) for path in sorted(sitting.iterdir()))
+    states = ((path, path.lstat()) for path in (*filter(Path.is_file, outside), *inside))
+    return _of_files(run.path, tuple((path.name, state.st_size, state.st_mtime_ns) for path, state in states))
+
+
+@lru_cache(maxsize=64)
+def _of_files(folder: Path, files: tuple) -> Comparisons:
+    """The table of the run in `folder`, whose files are in this state: each page wants it study by study."""
+    return make(open_run(folder))  # the files as they are now, whatever was read of them before
 
 
 def make(run: Run) -> Comparisons:

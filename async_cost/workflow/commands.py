@@ -39,6 +39,7 @@ def main() -> int:
     for name, text, of_run in (
         ("measure", "measure all studies into a new run under data/runs", "measure another sitting of its series"),
         ("report", "measure, analyse and publish under reports/", "render this run and measure nothing"),
+        ("fleet", "measure many machines by Slurm, and make one site of them", None),
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("--native", action="store_true", help=native)
@@ -47,9 +48,10 @@ def main() -> int:
             "--studies", type=chosen_studies, help="only these studies, separated by blanks, in quotes"
         )
         command.add_argument("--only", help="only these variants of the one study, separated by semicolons")
-        command.add_argument("--run", type=Path, help=of_run)
-    command = commands.add_parser("fleet", help="measure many machines by Slurm, and make one site of them")
-    command.add_argument("config", type=Path, help="which machines, such as fleet/config.toml")
+        if of_run:
+            command.add_argument("--run", type=Path, help=of_run)
+        else:
+            command.add_argument("machines", type=Path, help="which machines, such as fleet/machines")
     command = commands.add_parser("tool", help="start a program in the environment of these commands")
     command.add_argument("words", nargs=argparse.REMAINDER, help="the program and its arguments")
     arguments = parser.parse_args()
@@ -154,7 +156,9 @@ def fleet(arguments: argparse.Namespace) -> int:
         raise StepFailed("there is no sbatch here: run this where jobs can be submitted to Slurm")
     with one_at_a_time():
         run_steps("make fleet", toolchain.steps(native=True), ROOT)
-    return run_fleet(arguments.config)
+    what = [f"PROFILE={arguments.profile or 'standard'}", f"STUDIES={' '.join(arguments.studies or ())}"]
+    what += [f"ONLY={arguments.only or ''}", *["NATIVE=1"] * arguments.native]
+    return run_fleet(arguments.machines, what)
 
 
 def tool(words: list[str]) -> int:

@@ -6,86 +6,31 @@ Packing replaces `<study>.time.csv` by `<study>.time.csv.gz` and so on, without 
 file. A run that is packed already stays as it is. Nothing is changed unless all checks pass.
 """
 
-import getpass
 import gzip
-import json
-import re
-import socket
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from async_cost.errors import DataError
 from async_cost.files import write_whole
 from async_cost.machines.many import read_many
-from async_cost.paths import runs_root, shown
+from async_cost.paths import shown
 from async_cost.runs.comparisons import files_of
 from async_cost.runs.find import find_runs, load_run
 from async_cost.runs.profiles import NOT_EVIDENCE
-from async_cost.runs.record import check_clock
 from async_cost.runs.run import Run
-
-#: Bytes that a contributed run may take. The repository keeps every run for ever.
-LIMIT_BYTES = 6_000_000
-TABLES = (".csv", ".csv.gz")
-#: What looks like a folder of the measuring machine.
-FOLDER = re.compile(
-    r"(?<![\w.])(?:/(?:home|root|Users|mnt|media|tmp|var|opt)/[^\s\"',;]*|[A-Za-z]:\\+[^\s\"',;]*|~/[^\s\"',;]*)"
-)
-#: Names shorter than this, and those that every machine has, identify no owner.
-SHORTEST_NAME = 3
-COMMON_NAMES = {"root", "user", "admin", "ubuntu", "debian", "runner", "localhost", "linux"}
 
 
 def objections(run: Run) -> Iterator[str]:
     """Why `run` cannot be contributed, as sentences. What its controls say is no reason: if they find fault, its own
     pages conclude nothing, and other runs still benefit.
     """
-    mine, place = run.path.resolve(), runs_root() / run.info.run_id
-    if mine != place.resolve():
-        yield f"the run lies in {shown(run.path)}; move it to {shown(place)}"
     if run.info.profile in NOT_EVIDENCE:
         yield f"the profile is {run.info.profile}, which is never evidence; measure in the standard profile"
-    for file in sorted(run.path.iterdir()):
-        if file.name != "run.json" and not file.name.endswith(TABLES):
-            yield f"{file.name} is not part of a run; remove it"
-    if (size := packed_size(run.path)) > LIMIT_BYTES:
-        yield f"it takes {size:,} bytes packed, more than {LIMIT_BYTES:,}; measure with fewer rounds or studies"
-    yield from _personal(run)
     # Whether it has the samples of a known run, or the name of another machine: the check of the page on hardware.
-    others = [folder for folder in find_runs(runs_root()) if folder.resolve() != mine]
+    mine = run.path.resolve()
+    others = [folder for folder in find_runs() if folder.resolve() != mine]
     yield from read_many([*others, mine]).aside.filter(run="/".join(mine.parts[-2:]))["reason"]
-
-
-def _personal(run: Run) -> Iterator[str]:
-    """Whatever names a folder, a user or a host. Tables hold words of the study and numbers, run.json the rest."""
-    text = (run.path / "run.json").read_text(encoding="utf-8")
-    for folder in sorted(set(FOLDER.findall(text))):
-        yield f"run.json names the folder {folder!r}; blank it out"
-    machine = json.dumps(json.loads(text)["machine"])
-    for name in sorted(_names() - COMMON_NAMES):
-        if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", machine):
-            yield f"run.json names {name!r}, which is the name of a user or of a host here; blank it out"
-
-
-def _names() -> set[str]:
-    """The user and the host of this machine, if they are known."""
-    names = {socket.gethostname(), socket.gethostname().split(".")[0], Path.home().name}
-    with suppress(KeyError, OSError):  # a user without an entry, as in containers
-        names.add(getpass.getuser())
-    return {name for name in names if len(name) >= SHORTEST_NAME}
-
-
-def packed_bytes(table: Path) -> bytes:
-    """A table compressed as `gzip -9n` does: the same bytes for the same table, anywhere and any time."""
-    return gzip.compress(table.read_bytes(), compresslevel=9, mtime=0)
-
-
-def packed_size(run: Path) -> int:
-    """Bytes of the run once its tables are packed."""
-    files = [file for file in run.iterdir() if file.is_file()]
-    return sum(len(packed_bytes(file)) if file.suffix == ".csv" else file.stat().st_size for file in files)
 
 
 def contribute(folder: Path) -> Run:
@@ -93,12 +38,11 @@ def contribute(folder: Path) -> Run:
     changed nothing.
     """
     run = load_run(folder)
-    for sitting in run.sittings:
-        check_clock(sitting.path / "run.json", sitting.info)
     if against := [f"  - {text}" for sitting in run.sittings for text in objections(sitting)]:
         raise DataError(folder, "\n".join(["this run cannot be contributed:", *against]), "")
     for table in (table for sitting in run.sittings for table in sorted(sitting.path.glob("*.csv"))):
-        write_whole(table.with_name(f"{table.name}.gz"), packed_bytes(table))
+        packed = gzip.compress(table.read_bytes(), compresslevel=9, mtime=0)  # the same bytes anywhere and any time
+        write_whole(table.with_name(f"{table.name}.gz"), packed)
         table.unlink()
     return load_run(folder)  # as every reader will find it
 

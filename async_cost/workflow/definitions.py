@@ -1,10 +1,12 @@
 """Write data/findings.csv, how each finding of the analyses is defined, and data/judged.csv, what each committed series
-says of findings and claims.
+says of findings and claims; or data/comparisons.csv, what every study declares that it compares.
 
-    python -m async_cost.workflow.definitions
+    python -m async_cost.workflow.definitions [comparisons]
 """
 
 import csv
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,11 +17,13 @@ from async_cost.findings.committed import FINDINGS, JUDGED
 from async_cost.findings.definitions import judged_by, rows_of
 from async_cost.findings.record import Finding, recorded
 from async_cost.paths import repository_root
+from async_cost.runs.comparisons import DATA
 from async_cost.runs.find import open_run, reference_run
 from async_cost.runs.run import Run
+from async_cost.workflow import layouts
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.publishing import analyses_of, execute
-from async_cost.workflow.studies import analysis
+from async_cost.workflow.studies import MEASURED, analysis
 
 #: The two files, and their columns.
 FILES: dict[str, dict] = {"findings.csv": FINDINGS, "judged.csv": JUDGED}
@@ -41,7 +45,23 @@ def tables(findings: Iterable[Finding]) -> dict[str, list[dict[str, object]]]:
     return {"findings.csv": list(rows_of(findings, reference_run())), "judged.csv": judged}
 
 
-def main() -> None:
+def write_comparisons() -> None:
+    """Write data/comparisons.csv, as the native program of each study lists it."""
+    if not (shutil.which("ruby") and shutil.which("mruby")):
+        sys.exit("call-styles compares ruby and mruby where they are installed: install both")
+    header, rows = "", []
+    for study in MEASURED:
+        command = ["cargo", "bench", "--locked", "-p", study, "--bench", "measure", "--", "--comparisons"]
+        environment = {**os.environ, **layouts.environment()}
+        listed = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+        # Cargo may say something of its own before the program does.
+        header, body = listed[listed.index("study,bench,") :].split("\n", 1)
+        rows.append(body)
+    (DATA / "comparisons.csv").write_text(f"{header}\n{''.join(rows)}", encoding="utf-8")
+
+
+def write_findings() -> None:
+    """Write data/findings.csv and data/judged.csv."""
     run = reference_run()
     names = [name for name in analyses_of(run.info) if ".finding(" in analysis(name).read_text(encoding="utf-8")]
     try:
@@ -50,11 +70,11 @@ def main() -> None:
     except CellFailed as error:
         sys.exit(str(error))
     for name, rows in tables(findings).items():
-        with (repository_root() / "data" / name).open("w", encoding="utf-8", newline="") as file:
+        with (DATA / name).open("w", encoding="utf-8", newline="") as file:
             table = csv.DictWriter(file, list(FILES[name]), lineterminator="\n")
             table.writeheader()
             table.writerows(rows)
 
 
 if __name__ == "__main__":
-    main()
+    write_comparisons() if sys.argv[1:] == ["comparisons"] else write_findings()

@@ -5,59 +5,33 @@ go on without it, and when it is given again, it waits for them and finds their 
 """
 
 import hashlib
-import math
 import os
-import re
 import shutil
 import subprocess
 import sys
 import time
-import tomllib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from async_cost.paths import SLUG, reports_root, runs_root, shown
-from async_cost.runs.profiles import PROFILES
+from async_cost.paths import reports_root, runs_root, shown
 from async_cost.workflow import toolchain
 from async_cost.workflow.steps import StepFailed
-from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import PYTHON, ROOT
 
 #: Checkouts and logs, by machine; on a file system that the machines share.
 WORK = Path(os.environ.get("ASYNC_COST_FLEET") or ROOT / "fleet" / ".work").resolve()
 #: Seconds between two polls of the jobs.
 POLL_S = 5
-#: What is right in each line of a configuration, and how to say it.
-VALID = {
-    "profile": (lambda it: it in PROFILES, f"one of {', '.join(PROFILES)}"),
-    "studies": (
-        lambda it: MEASURED.keys() >= set(it.split()),
-        f'names separated by blanks, or "" for all: {", ".join(MEASURED)}',
-    ),
-    "native": (lambda it: isinstance(it, bool), "true or false"),
-    "hours": (lambda it: 0 < it <= 1000, "a number of hours"),
-    "machines": (
-        lambda it: it and all(SLUG.fullmatch(a) and re.fullmatch(r"[\w|&!()\[\]*.-]*", b) for a, b in it.items()),
-        'lines such as node-a = "epyc": a name in lower case, then features as for sbatch --constraint',
-    ),
-}
 
 
-def read(path: Path) -> dict[str, Any]:
-    """The configuration in `path`. Raises StepFailed with the line that is wrong, and the remedy."""
+def read(file: Path) -> dict[str, str]:
+    """The machines of a file such as fleet/machines, with the features by which Slurm finds each. Raises StepFailed."""
     try:
-        fleet = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StepFailed(f"{path}: {error}. Compare it with fleet/config.toml") from error
-    for name in (*VALID, *fleet):
-        is_right, remedy = VALID.get(name, (lambda it: False, f"nothing but {', '.join(VALID)}"))
-        with suppress(AttributeError, KeyError, TypeError):
-            if is_right(fleet[name]):
-                continue
-        raise StepFailed(f"{path}: {name} is {fleet.get(name, 'missing')!r}; write {remedy}")
-    return fleet
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise StepFailed(f"{file}: {error.strerror}. Compare it with fleet/machines") from error
+    words = (line.partition("#")[0].split() for line in lines)
+    return {line[0]: "".join(line[1:]) for line in words if line}
 
 
 def log_of(machine: str) -> Path:
@@ -65,17 +39,15 @@ def log_of(machine: str) -> Path:
     return WORK / "logs" / f"{machine}.log"
 
 
-def jobs_of(fleet: Mapping[str, Any], python: str) -> dict[str, tuple[Path, list[str]]]:
-    """By machine, the folder into which it measures, another for each commit and question, and what sbatch takes. A job
-    is called after its checkout: Slurm runs those of one name one by one.
+def jobs_of(machines: Mapping[str, str], what: Sequence[str], python: str) -> dict[str, tuple[Path, list[str]]]:
+    """By machine, the folder into which it measures, another for each commit and for other arguments `what` of `make
+    measure`, and what sbatch takes. A job is called after its checkout: Slurm runs those of one name one by one.
     """
     revision, jobs = toolchain.revision(), {}
-    what = [f"PROFILE={fleet['profile']}", f"STUDIES={fleet['studies']}", *["NATIVE=1"] * fleet["native"]]
     asked = hashlib.sha256(" ".join([revision, *what]).encode()).hexdigest()[:12]
-    for machine, features in fleet["machines"].items():
+    for machine, features in machines.items():
         checkout, own = WORK / "checkouts" / machine, runs_root() / ".partial" / f"{machine}-{asked}"
-        options = {"job-name": checkout, "constraint": features, "time": math.ceil(fleet["hours"] * 60)}
-        options |= {"output": log_of(machine), "chdir": WORK}
+        options = {"job-name": checkout, "constraint": features, "output": log_of(machine), "chdir": WORK}
         script = [ROOT / "fleet" / "job.sh", ROOT, revision, checkout, own, f"ASYNC_COST_MACHINE={machine}"]
         script += [f"PYTHON={python}", *what]
         jobs[machine] = own, [*(f"--{name}={value}" for name, value in options.items()), *map(str, script)]
@@ -87,7 +59,7 @@ def submit(machine: str, job: list[str], *options: str) -> None:
     done = subprocess.run(["sbatch", *options, *job], capture_output=True, text=True)
     if done.returncode != 0:
         reason = " ".join(done.stderr.split())
-        raise StepFailed(f"{machine}: Slurm refuses the job; are the features in the configuration right? {reason}")
+        raise StepFailed(f"{machine}: Slurm refuses the job; are its features right? {reason}")
 
 
 def known(*options: str) -> list[str] | None:
@@ -98,25 +70,19 @@ def known(*options: str) -> list[str] | None:
     return None if listed.returncode else [number for number, name in rows if name.startswith(f"{WORK}/")]
 
 
-def cancel(*options: str) -> None:
-    """Take jobs of this fleet out of Slurm."""
-    if numbers := known(*options):
-        subprocess.run(["scancel", *numbers], check=False)
-
-
-def measure(jobs: Mapping[str, list[str]], hours: float) -> None:
-    """Submit all jobs or none, and wait until they have ended, or the time is over. Raises StepFailed."""
-    deadline = time.monotonic() + hours * 3600
+def measure(jobs: Mapping[str, list[str]]) -> None:
+    """Submit all jobs or none, and wait until they have ended. Raises StepFailed."""
     (WORK / "logs").mkdir(parents=True, exist_ok=True)
     for machine, job in jobs.items():
         submit(machine, job, "--test-only")
-    cancel("--states=PENDING")  # of an earlier command, perhaps with other features; what runs goes on
+    # Of an earlier command, perhaps with other features; what runs goes on.
+    if waiting := known("--states=PENDING"):
+        subprocess.run(["scancel", *waiting], check=False)
     for machine, job in jobs.items():
         submit(machine, job)
     print(f"Their progress: tail -f {shown(log_of('*'))}", flush=True)
-    while known() != [] and time.monotonic() < deadline:
+    while known() != []:
         time.sleep(POLL_S)
-    cancel()
 
 
 def publish(run: Path) -> bool:
@@ -125,14 +91,14 @@ def publish(run: Path) -> bool:
     return subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL).returncode == 0
 
 
-def run_fleet(config: Path, python: str = sys.executable) -> int:
-    """Measure the machines of a configuration and publish their runs; the exit status. Raises StepFailed."""
-    fleet = read(config)
+def run_fleet(file: Path, what: Sequence[str], python: str = sys.executable) -> int:
+    """Measure the machines of a file and publish their runs; the exit status. Raises StepFailed."""
+    machines = read(file)
     changes = ["git", "status", "--porcelain", "--", "notebooks", "rust-kernels", "async_cost", "Cargo.lock"]
     if changed := subprocess.run(changes, cwd=ROOT, stdout=subprocess.PIPE).stdout.splitlines():
         print(f"Note: a fleet measures the last commit, without your {len(changed)} changed files.")
-    jobs, failed = jobs_of(fleet, python), []
-    measure({machine: job for machine, (own, job) in jobs.items() if not (own / "run").exists()}, fleet["hours"])
+    jobs, failed = jobs_of(machines, what, python), []
+    measure({machine: job for machine, (own, job) in jobs.items() if not (own / "run").exists()})
     for machine, (own, _) in jobs.items():
         if not (own / "run").exists():
             failed.append(f"{machine}: no run; its log: {shown(log_of(machine))}")

@@ -20,27 +20,17 @@ def obstacles() -> Iterator[str]:
         yield f"a clone in a path without spaces: evcxr cannot load cells from {ROOT}"
     if shutil.which("cc") is None:
         yield "a C compiler named cc (Debian: apt-get install gcc)"
-    yield from _compiler()
+    if shutil.which("cargo") is None or shutil.which("rustc") is None:
+        yield "Rust: install rustup; it fetches the compiler that rust-toolchain.toml names"
+    # Where rustup fetches the compiler first, it says so, and does it once, not for several steps at the same time.
+    elif subprocess.run(["rustc", "-V"], cwd=ROOT, stdout=subprocess.DEVNULL).returncode != 0:
+        yield "the compiler that rust-toolchain.toml names; rustc says above why it is missing"
     if shutil.which("git") is None:
         yield "git: every run names the revision that was measured"
     elif (ROOT / ".git").exists():  # an archive has none, and its runs no revision
         last = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
         if last.returncode != 0:
             yield f"a repository that git can read: {last.stderr.strip()}"
-
-
-def _compiler() -> Iterator[str]:
-    if shutil.which("cargo") is None or shutil.which("rustc") is None:
-        yield "Rust: install rustup; it fetches the compiler that rust-toolchain.toml names"
-        return
-    # Where rustup fetches the compiler first, it says so, and does it once, not for several steps at the same time.
-    version = subprocess.run(["rustc", "-V"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    if version.returncode != 0:
-        yield "the compiler that rust-toolchain.toml names; rustc says above why it is missing"
-        return
-    oldest = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["rust-version"]
-    if list(map(int, re.findall(r"\d+", version.stdout)[:2])) < list(map(int, oldest.split("."))):
-        yield f"Rust {oldest} or newer, such as from rustup: {shutil.which('rustc')} is {version.stdout.strip()}"
 
 
 def remarks(studies: Sequence[str], evidence: bool) -> Iterator[str]:
