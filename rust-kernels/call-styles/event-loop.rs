@@ -1491,7 +1491,7 @@ impl<D: Design> EventLoop<D> {
 // our loop without wakers.
 
 // %%
-/// Lets everyone else have a turn, without a timer. Any executor knows what to do with it.
+/// Lets the other tasks have a turn, without a timer. Any executor knows what to do with it.
 pub async fn yield_now() {
     let mut yielded = false;
     poll_fn(|context| {
@@ -1748,7 +1748,7 @@ pub fn root_waits<D: Design>(
 // | `block_on` | the root is dropped when the loop runs no longer: its destructors may block | `the_root_is_dropped_when_the_loop_runs_no_longer` |
 // | `Wakers` | wakes of other threads end the sleep of the loop | `wakes_of_other_threads_end_the_sleep_of_the_loop`, `no_wake_of_two_threads_is_lost` |
 // | | a waker outlives its loop and does nothing then | `a_waker_may_outlive_its_loop` |
-// | `Direct` | *limit:* a task that waits with another loop is not woken | `without_wakers_a_wait_with_another_loop_is_refused` |
+// | `Direct` | *limit:* a task that waits with another loop panics, and may wake a task there | `without_wakers_a_wait_with_another_loop_is_refused` |
 
 // %% [markdown]
 // # What next

@@ -820,7 +820,7 @@ impl<D: Design<Wakers = Direct>> Inside<'_, D> {
         }
     }
 
-    /// Lets everyone else have a turn.
+    /// Lets the other tasks have a turn.
     pub fn yield_now(&self) {
         if !self.is_unwound() {
             self.event_loop.wakers.wake(self.slot);
@@ -841,7 +841,7 @@ struct FiberEntry<D: Design> {
     begin: Option<FiberCall<D>>,
     /// Whether the fiber has left its procedure in order to wait.
     waits: bool,
-    /// The evaluation of the procedure, if anybody wants its result.
+    /// The evaluation of the procedure, if a caller wants its result.
     promise: Promise<u64, D>,
 }
 
@@ -1091,16 +1091,16 @@ pub fn fiber_call() -> impl Fn() -> FiberCall<Parts<Direct>> {
 // | of | promise | test |
 // |---|---|---|
 // | `cancel` | it ends calls of its own executor only | `only_its_own_executor_cancels_a_call` |
-// | | calls that cancel each other when they are dropped need no stack for each, and are dropped when it returns | `calls_that_cancel_the_next_one_when_dropped_need_no_stack_for_each` |
-// | `resume` | a slot that there is not is passed over | `a_slot_that_there_is_not_is_passed_over` |
+// | | calls that cancel each other when they are dropped are dropped when it returns; *limit:* 64 of their destructors at once need room on a stack of 1 MiB | `calls_that_cancel_the_next_one_when_dropped_need_no_stack_for_each` |
+// | `resume` | a slot number that was never given out is ignored | `a_slot_that_there_is_not_is_passed_over` |
 // | `block_on` | destructors of the root may block, also after a panic | `destructors_of_the_root_may_block_although_it_has_panicked` |
 // | | *limit:* tasks and their destructors may not | `the_root_does_not_wait_within_itself` |
 // | `Evaluation` | it outlives its executor | `evaluations_outlive_their_executor` |
-// | | a chain of results is dropped link by link | `long_chain` |
+// | | a chain of results is dropped link by link; *limit:* within the destructor of a result, others are put off until it has returned | `long_chain`, `results_within_a_result_are_dropped_after_it` |
 // | | thread-locals may hold it, in whatever order they end | `results_and_executors_may_be_kept_until_their_thread_ends` |
 // | `Futures` | slots are used again; *limit:* they are kept until it is dropped, as many as there were calls at once | `used_again` |
 // | `Inside` | destructors may wait while the fiber goes on | `a_destructor_may_wait_in_a_fiber_that_goes_on` |
-// | | their waits end at once while it is unwound | `waits_end_at_once_in_a_fiber_that_panics`, `waits_end_at_once_in_fibers_whose_executor_is_dropped_although_the_thread_panics` |
+// | | their waits end at once while it is unwound; *limit:* a procedure that catches that and waits again in a loop is never over | `waits_end_at_once_in_a_fiber_that_panics`, `waits_end_at_once_in_fibers_whose_executor_is_dropped_although_the_thread_panics` |
 // | | a fiber that is called while the thread panics waits | `a_fiber_that_is_called_while_the_thread_panics_waits` |
 // | `Fibers` | a vacant fiber keeps nothing of its last procedure | `a_vacant_fiber_keeps_nothing_of_its_last_procedure` |
 // | | *limit:* a panic on a stack that is unwound ends the process | `a_panic_on_a_stack_that_is_unwound_ends_the_process` |

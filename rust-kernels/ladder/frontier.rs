@@ -1641,7 +1641,7 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Drop for Executor<'_, Y, F, P, 
 //
 // The loop by hand has no queue: it walks the events. So does this one. An event whose task is known is followed by
 // that task's poll at once. When the events of one poll are through, the new tasks come, which have a list. Flags are
-// for everyone else: tasks woken by other tasks, and by other threads.
+// for all others: tasks woken by other tasks, and by other threads.
 //
 // A limit keeps tasks that forever wake themselves, or spawn, from locking out the objects: after so many polls the
 // reactor has its turn, even if tasks are still awake. New tasks and woken ones have each their own, so that endless new

@@ -94,7 +94,7 @@ use self::deques::{Injector, Steal, Stealer, Worker as Deque};
 use sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use sync::cell::Shared;
 use sync::thread::{
-    JoinHandle as Handle, Thread, current, is_finished, park, park_timeout, start, yield_now,
+    JoinHandle as Handle, Thread, current, is_current, is_finished, park, park_timeout, start, yield_now,
 };
 use sync::{Arc, Mutex};
 
@@ -320,7 +320,7 @@ impl State {
 }
 
 // %% [markdown]
-// Here is everything that happens to that number, but for its references. A task is
+// Here is everything that happens to that number, but for its references and for *noted*. A task is
 //
 // - *asleep*: only wakers know of it;
 // - *queued*: in a queue, or on the way there (scheduled);
@@ -328,8 +328,9 @@ impl State {
 // - *woken*: running and scheduled, that is woken while it is polled, or in a queue since such a poll;
 // - *done*, or *done and woken*: by a wake that came too late.
 //
-// Its handle is *there*, *awaited* or *gone*; and *left*, if it went while the thread that ended the task was about to
-// use the waker that it had left. A dash stands for no change.
+// Its handle is *there*, *awaited* or *gone*; of a task that is done also *left*: it went while the thread that ended the
+// task was about to use the waker that it had left. A dash stands for no change. A task that was woken during its poll
+// is queued as it is, but for a wake at the very end.
 //
 // | step | the task | its handle | the task then | its handle then |
 // |---|---|---|---|---|
@@ -342,6 +343,7 @@ impl State {
 // | the start of a poll | queued | any | running | - |
 // | the start of a poll | woken | any | running | - |
 // | the end of a poll | running | any | asleep | - |
+// | the end of a poll | woken | any | - | - |
 // | the end of a poll | woken | any | queued | - |
 // | the last end of a poll | running | any | done | - |
 // | the last end of a poll | woken | any | done and woken | - |
@@ -355,7 +357,7 @@ impl State {
 // | the handle is dropped | any that is done | awaited | - | left |
 //
 // Builds with debug assertions note which of them they have seen, and tests compare that with the table: in every order,
-// under loom, nothing else happens, and all of this does.
+// under loom, nothing else happens, and something of each row does.
 
 // %%
 /// What changes the state of a task.
@@ -868,6 +870,8 @@ struct Place<'a> {
     /// Its core, if it has one; and whether tasks are polled here, and not calls that block.
     core: Cell<Option<NonNull<Core>>>,
     polls: bool,
+    /// Whether the thread ends the runtime.
+    ends: bool,
     /// Where it was before: a task may call `block_on`.
     outer: Cell<*const Place<'static>>,
 }
@@ -1004,7 +1008,13 @@ fn with_place<R>(work: impl FnOnce(&Cell<*const Place<'static>>) -> R) -> R {
 
 impl<'a> Place<'a> {
     fn new(home: &'a Arc<Home>, polls: bool) -> Self {
-        Self { home: Cell::new(home), core: Cell::new(None), polls, outer: Cell::new(ptr::null()) }
+        Self {
+            home: Cell::new(home),
+            core: Cell::new(None),
+            polls,
+            ends: false,
+            outer: Cell::new(ptr::null()),
+        }
     }
 
     /// From here on it has this core.
@@ -1048,12 +1058,12 @@ impl<'a> Place<'a> {
         with_place(|place| work(unsafe { place.get().as_ref() }))
     }
 
-    /// The thread's latest place in this pool; where tasks are polled, if that is asked for.
-    fn within(pool: &Pool, polls: bool) -> Option<&'a Place<'static>> {
+    /// The thread's latest place in this pool of which `is_wanted` is true.
+    fn within(pool: &Pool, is_wanted: impl Fn(&Place<'static>) -> bool) -> Option<&'a Place<'static>> {
         let mut place = with_place(Cell::get);
         // SAFETY: as above; those before it are left later, and the caller keeps none for longer than its own.
         while let Some(here) = unsafe { place.as_ref() } {
-            if ptr::eq(&*here.home.get().pool, pool) && (here.polls || !polls) {
+            if ptr::eq(&*here.home.get().pool, pool) && is_wanted(here) {
                 return Some(here);
             }
             place = here.outer.get();
@@ -1576,7 +1586,9 @@ impl Task {
     fn rest(self) {
         let header = self.header();
         let state = State(header.state.load(Ordering::Relaxed));
-        if !state.is_scheduled() {
+        if state.is_scheduled() {
+            Step::Rests.note(state.0, state.0);
+        } else {
             let new = if state.is_noted() { 0 } else { NOTED };
             if new != 0 {
                 header.home.note(self);
@@ -1922,6 +1934,17 @@ pub fn sleep(duration: Duration) -> Sleep {
 }
 
 // %% [markdown]
+// The thread that ends a runtime fires its timers, too; a destructor that waits there for a sleep would wait for ever.
+
+// %%
+impl Pool {
+    /// Whether the thread that calls is ending this runtime.
+    fn ends_here(&self) -> bool {
+        self.closed.load(Ordering::Relaxed) && Place::within(self, |place| place.ends).is_some()
+    }
+}
+
+// %% [markdown]
 // A sleep that is polled again may have another waker by then, and its runtime may be gone: then it is entered where it
 // is polled.
 
@@ -1930,14 +1953,16 @@ impl Future for Sleep {
     type Output = ();
 
     /// # Panics
-    /// When it has to wait on a thread that belongs to no runtime, or to one that is gone.
+    /// When it has to wait on a thread that belongs to no runtime, or to one that is gone or that this thread ends.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         // Outside of a runtime no worker looks at the clock.
         let reads_clock = self.known.is_some() || Place::here(|place| place.is_none());
         if reads_clock && Instant::now() >= self.deadline {
             return Poll::Ready(());
         }
-        if let Some((home, number)) = &self.known {
+        if let Some((home, number)) = &self.known
+            && !home.pool.ends_here()
+        {
             let worker = &home.pool.workers[home.worker];
             if let Some((_, added)) = worker.timers.set(self.deadline, Some(*number), context.waker()) {
                 if added {
@@ -1952,7 +1977,8 @@ impl Future for Sleep {
         self.known = Place::here(|place| {
             let place = place.expect("a sleep needs a runtime");
             let home = place.home.get();
-            let set = home.pool.workers[home.worker].timers.set(deadline, None, context.waker());
+            let lives = (!home.pool.ends_here()).then_some(&home.pool.workers[home.worker].timers);
+            let set = lives.and_then(|timers| timers.set(deadline, None, context.waker()));
             let (number, _) = set.expect("a sleep needs a runtime that is not shut down");
             if place.core().is_none() {
                 home.pool.unpark(home.worker);
@@ -2435,7 +2461,7 @@ impl Runtime {
         let pool = &*self.pool;
         let root = std::sync::Arc::new(Root { woken: AtomicBool::new(true), thread: current() });
         let waker = Waker::from(std::sync::Arc::clone(&root));
-        let outer = Place::within(pool, true);
+        let outer = Place::within(pool, |place| place.polls);
         let place = Place::new(outer.map_or(self.outside(), |outer| outer.home.get()), true);
         place.enter(|| {
             let _lent = Lent(outer, &place);
@@ -2505,7 +2531,7 @@ impl Runtime {
 impl Drop for Runtime {
     fn drop(&mut self) {
         let parts = std::mem::take(&mut self.parts);
-        let inside = Place::within(&self.pool, false).is_some();
+        let inside = Place::within(&self.pool, |_| true).is_some();
         let mine = if inside {
             *self.pool.left.lock().unwrap() = Some(parts);
             None
@@ -2533,7 +2559,8 @@ impl Parts<Home> {
     fn end(mut self, pool: &Pool) {
         let threads = std::mem::take(&mut self.threads);
         let outside = self.homes.last().expect("a runtime has homes");
-        Place::new(outside, false).enter(|| self.end_all(threads, pool));
+        let place = Place { ends: true, ..Place::new(outside, false) };
+        place.enter(|| self.end_all(threads, pool));
         for remote in &pool.workers {
             // A core and a thread that is away know their pool, which would keep both for ever.
             *remote.own.lock().unwrap() = Own::Coming;
@@ -2555,7 +2582,10 @@ impl Parts<Home> {
             }
         }
         for thread in threads {
-            thread.join().expect("workers catch the panics of their tasks");
+            // A thread that was away may be past its work, in a thread-local's destructor that ends the runtime.
+            if !is_current(&thread) {
+                thread.join().expect("workers catch the panics of their tasks");
+            }
         }
         #[cfg(under_loom)]
         while let Some(thread) = { pool.substitutes.lock().unwrap().pop() } {
@@ -2617,15 +2647,15 @@ impl Pool {
 //
 // ## What is promised
 //
-// A destructor of a value of yours may do what your other code may, in whichever moment it runs; no number of them uses up
-// the stack; what a thread waits for is done by a thread that does not wait for it; a task, a sleep and a handle belong to
-// one runtime, wherever they go; threads and memory go with what needs them. Type by type, and the test of each promise:
+// Your destructors may do what your other code may, whenever they run, in chains of any length. No thread waits for work
+// that only that thread could do. A task and a handle keep their runtime wherever they are moved. Threads end, and memory
+// is freed, with their owner. Type by type, and the test of each promise:
 //
 // | of | promise | test |
 // |---|---|---|
 // | `Runtime::block_on` | The future's destructor finds this runtime, also after a panic. | `a_root_spawns_when_it_is_dropped_also_after_a_panic` |
 // | `Runtime::block_on` | Roots within one another each spawn on their own runtime. | `what_a_root_spawns_when_it_is_dropped_belongs_to_its_own_runtime` |
-// | `Runtime::block_on` | It runs nothing that the root, or what that spawned, has not spawned or woken. | `a_caller_runs_no_task_from_elsewhere` |
+// | `Runtime::block_on` | It runs only what its root, or a task that it runs, has spawned or woken. | `a_caller_runs_no_task_from_elsewhere` |
 // | `Runtime::block_on` | *Limit:* the root waits for the polls of these, unless it takes no core. | `a_root_waits_for_a_poll_of_what_it_has_spawned_unless_it_takes_no_core` |
 // | `Runtime::block_on` | Within tasks, thousands at once need no more stack than one. | `thousands_of_tasks_may_call_block_on_at_once` |
 // | `Runtime::block_on` | Within a task, it waits for no other task than its future does. | `a_task_in_block_on_does_not_wait_for_the_one_that_waits_for_it` |
@@ -2635,29 +2665,33 @@ impl Pool {
 // | `Runtime::spawn` | What it starts is awaited on any runtime, or none. | `a_task_from_outside_can_be_waited_for_from_anywhere` |
 // | `Runtime::spawn` | Tasks that spawn or wake one another for ever keep no other waiting. | `a_task_that_spawns_its_successor_for_ever_keeps_no_other_waiting`, `two_tasks_that_wake_each_other_for_ever_keep_no_other_waiting` |
 // | `Runtime::spawn` | *Limit:* while the tasks of all workers block their threads, no other task runs. | `while_the_tasks_of_all_workers_block_no_other_task_runs` |
-// | `Runtime::spawn_blocking` | Calls may block all at once, and spawn. | `all_blocking_calls_block_at_once`, `a_blocking_call_may_spawn` |
+// | `Runtime::spawn_blocking` | Up to 512 calls block at once, and may spawn; *limit:* the next one waits for one of them to end. | `all_blocking_calls_block_at_once`, `of_a_burst_nothing_is_kept_while_the_runtime_lives`, `a_blocking_call_may_spawn` |
 // | `Runtime::spawn_blocking` | Calls that have not begun are dropped with the runtime. | `blocking_calls_that_have_not_begun_are_dropped_with_the_runtime` |
 // | `Runtime::spawn_blocking` | A call that gets no thread is cancelled, and disturbs no other. | `a_call_that_gets_no_thread_is_reported_and_disturbs_no_other` |
 // | `Runtime`, its end | Every task and every future is dropped once. | `dropping_the_runtime_drops_every_task_exactly_once` |
 // | `Runtime`, its end | What polls and calls under way wait for is ended meanwhile. | `a_poll_may_wait_for_what_the_end_of_another_task_brings` |
 // | `Runtime`, its end | *Limit:* what destructors spawn meanwhile is not run, and its handle says so. | `what_a_destructor_spawns_at_the_end_is_cancelled_and_its_handle_says_so` |
 // | `Runtime`, its end | Its own tasks may drop it. | `a_task_that_drops_its_own_runtime_ends_it` |
-// | `Runtime`, its end | No thread is left: of a runtime that was not to be had, and after random programs. | `a_runtime_that_gets_too_few_threads_leaves_none`, `random_programs_end_and_every_future_is_dropped_once` |
+// | `Runtime`, its end | A thread-local of one of its threads may drop it. | `a_thread_local_of_a_thread_of_the_runtime_drops_it` |
+// | `Runtime`, its end | *Limit:* destructors of thread-locals of a thread for calls may run afterwards. | `thread_locals_of_threads_for_calls_may_outlive_the_runtime` |
+// | `Runtime`, its end | *Limit:* an output that holds its own handle is never dropped. | `an_output_that_holds_its_own_handle_is_never_dropped` |
+// | `Runtime`, its end | No thread is left, also where the system refuses one to `new`, and after random programs. | `a_runtime_that_gets_too_few_threads_leaves_none`, `random_programs_end_and_every_future_is_dropped_once` |
 // | `Runtime`, memory | Of a burst of tasks, sleeps or calls nothing is kept. | `of_a_burst_nothing_is_kept_while_the_runtime_lives` |
 // | `spawn`, `spawn_blocking`, `sleep` | *Limit:* on a thread that belongs to no runtime they panic, a sleep when it has to wait. | `on_a_thread_without_a_runtime_nothing_is_spawned_and_no_sleep_waits` |
 // | `JoinHandle` | Dropped before the end, it lets the task run on. | `a_dropped_handle_lets_the_task_run_on` |
 // | `JoinHandle` | Dropped, it drops the output there and then, whose destructor may wait for others of its kind. | `an_output_waits_for_the_end_of_another_when_it_is_dropped` |
 // | `JoinHandle` | That destructor may block on the runtime. | `an_output_blocks_on_its_runtime_when_it_is_dropped` |
 // | `JoinHandle` | A chain of handles, outputs and payloads of any length is dropped. | `no_depth_of_destructors_uses_up_the_stack`, `a_long_chain_of_outputs_that_hold_handles_is_dropped` |
-// | `JoinHandle` | *Limit:* from 64 outputs within one another on, they are dropped one after the other. | `what_hangs_on_the_64th_output_is_dropped_after_it` |
+// | `JoinHandle`, `Runtime` | *Limit:* of outputs and cancelled tasks, 64 are dropped within one another, as far as the stack has room for them; what hangs on the last is dropped after it, so a destructor there that waits for it waits for ever. | `what_hangs_on_the_64th_output_is_dropped_after_it` |
 // | `JoinHandle`, `JoinError` | A panic of a poll, a destructor or a payload is its own, and ends no thread. | `whatever_panics_ends_its_task_and_no_thread` |
-// | wakers of a task | They may outlive the runtime, and be forgotten without end: on 32 bits, the count ends the process. | `a_waker_may_outlive_the_runtime`, `wakers_that_are_forgotten_end_the_process_and_no_task` |
-// | wakers of others | One that panics ends no thread. | `a_waker_that_panics_ends_no_thread` |
+// | wakers of a task | They may outlive the runtime. Forgotten wakers are counted: on 32 bits, too many end the process. | `a_waker_may_outlive_the_runtime`, `wakers_that_are_forgotten_end_the_process_and_no_task` |
+// | wakers of another executor | One that panics ends no thread. | `a_waker_that_panics_ends_no_thread` |
 // | `Sleep` | It goes over to another runtime when its own is gone. | `a_sleep_goes_over_to_another_runtime_when_its_own_is_gone` |
+// | `Sleep` | *Limit:* in a destructor that the end of its runtime runs, it panics if it has to wait. | `a_sleep_at_the_end_of_its_runtime_does_not_wait` |
 // | `Sleep` | Dropped or moved, it leaves nothing. | `a_sleep_that_was_moved_is_forgotten_when_it_is_dropped` |
 // | `Sleep` | It is woken although its worker blocks while another is free, or searches. | `a_timer_fires_although_its_worker_is_blocked`, `timers_fire_although_their_worker_searches` |
-// | `Timeout` | It is over at once, or never, if so it was asked. | `a_duration_without_end_is_far_away_and_none_is_over_at_once` |
-// | `Timeout` | It is the first of the two. | `a_timeout_is_what_comes_first` |
+// | `Timeout` | A duration of zero is over at once; `Duration::MAX` never is. | `a_duration_without_end_is_far_away_and_none_is_over_at_once` |
+// | `Timeout` | It ends with its future or its time, whichever comes first. | `a_timeout_is_what_comes_first` |
 // | `Step` | No task does what the table of states does not have. | `tasks_do_what_the_table_of_their_states_has` |
 // | `Settings` | Those that could run nothing are refused. | `settings_that_could_run_nothing_are_refused` |
 //

@@ -28,7 +28,7 @@ pub mod atomic {
 /// Starting, parking and waking threads.
 pub mod thread {
     #[cfg(under_loom)]
-    pub use crate::loom_thread::{Thread, current, is_finished, park, park_timeout, start};
+    pub use crate::loom_thread::{Thread, current, is_current, is_finished, park, park_timeout, start};
     #[cfg(under_loom)]
     pub use loom::thread::{Builder, JoinHandle, yield_now};
     #[cfg(not(under_loom))]
@@ -38,6 +38,12 @@ pub mod thread {
     #[cfg(not(under_loom))]
     pub fn is_finished(thread: &JoinHandle<()>) -> bool {
         thread.is_finished()
+    }
+
+    /// Whether it is the thread that calls.
+    #[cfg(not(under_loom))]
+    pub fn is_current(thread: &JoinHandle<()>) -> bool {
+        thread.thread().id() == current().id()
     }
 
     /// Starts a thread; its handle, and what wakes it.

@@ -102,6 +102,9 @@ unsafe impl Send for Job {}
 // A closure that fits is stored itself; of one that does not, its box.
 
 // %%
+/// A closure that is called, and dropped, where it is: it may be larger than what is left of the stack.
+type Boxed = Box<dyn FnOnce() + Send>;
+
 /// How a closure of this type is stored.
 struct Layout<F>(PhantomData<F>);
 
@@ -110,30 +113,21 @@ impl<F: FnOnce() + Send + 'static> Layout<F> {
     const VTABLE: VTable = VTable { run: Self::run, drop: Self::drop };
 
     /// # Safety
-    /// A closure of this type is stored, and is not taken out again.
-    unsafe fn take(storage: *mut Storage) -> F {
-        if Self::FITS {
-            // SAFETY: the caller's promise; a closure that fits lies there itself.
-            unsafe { storage.cast::<F>().read() }
-        } else {
-            // SAFETY: the same; here lies its box.
-            unsafe { *storage.cast::<Box<F>>().read() }
-        }
-    }
-
+    /// A closure of this type is stored, and is not used again.
     unsafe fn run(storage: *mut Storage) {
-        // SAFETY: the caller's promise.
-        unsafe { Self::take(storage)() };
+        // SAFETY: the caller's promise; here lies the closure or its box.
+        unsafe { if Self::FITS { storage.cast::<F>().read()() } else { storage.cast::<Boxed>().read()() } }
     }
 
+    /// # Safety
+    /// As for [`Self::run`].
     unsafe fn drop(storage: *mut Storage) {
-        // Where it is: a large closure may be larger than what is left of the stack.
         // SAFETY: the caller's promise; here lies the closure or its box.
         unsafe {
             if Self::FITS {
                 storage.cast::<F>().drop_in_place()
             } else {
-                storage.cast::<Box<F>>().drop_in_place()
+                storage.cast::<Boxed>().drop_in_place()
             }
         }
     }
@@ -152,8 +146,8 @@ impl Job {
             // SAFETY: it fits, in size and alignment.
             unsafe { storage.as_mut_ptr().cast::<F>().write(closure) };
         } else {
-            // SAFETY: a box is one word.
-            unsafe { storage.as_mut_ptr().cast::<Box<F>>().write(Box::new(closure)) };
+            // SAFETY: such a box is two words.
+            unsafe { storage.as_mut_ptr().cast::<Boxed>().write(Box::new(closure)) };
         }
         Self { vtable: &Layout::<F>::VTABLE, storage }
     }
@@ -387,7 +381,7 @@ pub trait Queue: Send + Sync + Sized + 'static {
     type Local: Send + 'static;
     /// An empty one, with the locals of its workers.
     fn new(settings: &Settings) -> (Self, Vec<Self::Local>);
-    /// Takes a job from a thread that is no worker. Everybody can find it.
+    /// Takes a job from a thread that is no worker. Every worker can find it.
     fn push(&self, job: Job);
     /// Takes a job from the worker whose local this is. Says whether others have to be notified.
     fn push_local(&self, local: &Self::Local, job: Job) -> Notify;
@@ -1517,9 +1511,10 @@ impl<P: Subject + Sync> Subject for InOnePlace<P> {
 // | of | promise | test |
 // |---|---|---|
 // | `execute` | `Ok`: the job is run once, or dropped if the pool is shut down before; `Closed`: it was not run | `jobs_from_outside_and_from_workers_are_each_run_once`, `a_job_that_was_taken_is_never_refused` |
-// | | what a refused job holds is dropped by then; *limit:* of more than 64 within each other, on another thread | `queued_jobs_may_wait_for_what_they_submit_when_dropped`, `refused_jobs_may_submit_the_next_one_when_dropped` |
-// | | a panic ends its job and no other; so of destructors | `a_panic_is_counted_and_disturbs_no_other_job`, `each_queued_job_is_dropped_although_destructors_panic` |
-// | `shutdown` | queued jobs are dropped before it waits; they may shut the pool down again | `shutdown_ends_a_job_that_waits_for_queued_ones`, `queued_jobs_may_shut_the_pool_down_when_dropped` |
+// | | what a refused job holds is dropped by then; *limit:* of more than 64 within each other, on another thread, if the system has one | `queued_jobs_may_wait_for_what_they_submit_when_dropped`, `refused_jobs_may_submit_the_next_one_when_dropped` |
+// | | a job of any size is run, or dropped, where it is | `a_large_job_is_run_where_it_is`, `a_large_job_is_dropped_where_it_is` |
+// | | a job or a destructor that panics ends no other job | `a_panic_is_counted_and_disturbs_no_other_job`, `each_queued_job_is_dropped_although_destructors_panic` |
+// | `shutdown` | queued jobs are dropped before it waits, *limit:* deep in refused jobs perhaps after it; they may shut the pool down again | `shutdown_ends_a_job_that_waits_for_queued_ones`, `queued_jobs_may_shut_the_pool_down_when_dropped` |
 // | | a job waits neither for itself nor for jobs that wait in a `shutdown`, of whatever pool | `a_job_may_shut_its_own_pool_down`, `jobs_that_shut_their_pool_down_together_wait_only_for_others`, `jobs_may_shut_the_pools_of_each_other_down` |
 // | | a worker may call it while it drops jobs | `a_worker_may_shut_its_pool_down_while_it_drops_jobs` |
 // | | *limit:* destructors of a worker's thread-locals may still run afterwards | `thread_locals_of_workers_may_outlive_the_pool` |

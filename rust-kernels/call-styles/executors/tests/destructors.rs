@@ -295,3 +295,18 @@ fn evaluations_outlive_their_executor() {
     assert!(!other.cancel(&call));
     assert_eq!(other.block_on(call), Err(Cancelled));
 }
+
+#[test]
+fn results_within_a_result_are_dropped_after_it() {
+    let executor = Rc::new(Futures::<Parts>::new().unwrap());
+    let (gone, seen) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(None)));
+    let (runs, is_gone, sees) = (Rc::clone(&executor), Rc::clone(&gone), Rc::clone(&seen));
+    let outer = OnDrop(move || {
+        let sets = Rc::clone(&is_gone);
+        let inner = OnDrop(move || sets.set(true));
+        drop(runs.call_nonblock_eagerly(async move { inner }));
+        sees.set(Some(is_gone.get()));
+    });
+    drop(executor.call_nonblock_eagerly(async move { outer }));
+    assert_eq!((seen.get(), gone.get()), (Some(false), true));
+}

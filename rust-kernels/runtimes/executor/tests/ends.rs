@@ -2,18 +2,22 @@
 
 mod common;
 
+use std::any::Any;
+use std::cell::RefCell;
 use std::future::{Future, pending, poll_fn};
-use std::panic::panic_any;
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
 use common::{block_on, in_time, yield_now};
-use runtimes_executor::{JoinError, JoinHandle, Runtime, Settings, sleep, spawn, spawn_blocking, timeout};
+use runtimes_executor::{
+    JoinError, JoinHandle, Runtime, Settings, Sleep, sleep, spawn, spawn_blocking, timeout,
+};
 
 /// Panics when it is dropped, with something that does the same, so many times.
 struct Unruly(u32);
@@ -416,5 +420,105 @@ fn settings_that_could_run_nothing_are_refused() {
     }
     for settings in [Settings { awake: usize::MAX, ..all }, Settings { searches: u32::MAX, ..all }] {
         in_time(&format!("{settings:?}"), move || is_well(&Runtime::new(settings)));
+    }
+}
+
+/// A worker's own thread that was away ends with its poll.
+#[test]
+fn a_thread_local_of_a_thread_of_the_runtime_drops_it() {
+    /// Tells when it has dropped the runtime.
+    struct Last(Option<Arc<Runtime>>, Sender<()>);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            drop(self.0.take());
+            self.1.send(()).unwrap();
+        }
+    }
+    thread_local! {
+        static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+    }
+    let runtime = Arc::new(Runtime::new(Settings { takes_core: false, ..Settings::new(1) }));
+    let own = Arc::clone(&runtime);
+    let ((tells, told), (away, is_away), (go, wait)) = (channel(), channel(), channel::<()>());
+    drop(runtime.spawn(async move {
+        // Another thread comes for this: the task that it waits for.
+        own.block_on(async { spawn(async { thread::sleep(Duration::from_millis(100)) }).await.unwrap() });
+        LAST.set(Some(Last(Some(own), tells)));
+        away.send(()).unwrap();
+        let _ = wait.recv();
+    }));
+    is_away.recv().unwrap();
+    drop(runtime);
+    drop(go);
+    told.recv_timeout(Duration::from_secs(60)).expect("the runtime does not end");
+}
+
+#[test]
+fn thread_locals_of_threads_for_calls_may_outlive_the_runtime() {
+    /// Waits for the end of the runtime when its thread ends.
+    struct Late(Receiver<()>, Sender<()>);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            self.0.recv_timeout(Duration::from_secs(60)).unwrap();
+            self.1.send(()).unwrap();
+        }
+    }
+    thread_local! {
+        static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+    }
+    let ((ended, end), (tells, told)) = (channel(), channel());
+    let runtime = Runtime::new(Settings::new(1));
+    block_on(runtime.spawn_blocking(move || LATE.set(Some(Late(end, tells))))).unwrap();
+    drop(runtime);
+    ended.send(()).unwrap();
+    told.recv_timeout(Duration::from_secs(60)).unwrap();
+}
+
+#[test]
+fn an_output_that_holds_its_own_handle_is_never_dropped() {
+    let runtime = Runtime::new(Settings::new(1));
+    let ((give, given), (held, gone)) = (channel::<JoinHandle<Box<dyn Any + Send>>>(), channel::<()>());
+    let task = runtime.spawn(async move { Box::new((given.recv().unwrap(), held)) as Box<dyn Any + Send> });
+    give.send(task).unwrap();
+    runtime.block_on(sleep(Duration::from_millis(10)));
+    drop(runtime);
+    assert_eq!(gone.try_recv(), Err(TryRecvError::Empty));
+}
+
+/// Whether the end is the first thing that happens to it, or it had begun to wait before; beside a poll that takes long.
+#[test]
+fn a_sleep_at_the_end_of_its_runtime_does_not_wait() {
+    /// Waits for its sleep when it is dropped, and tells what became of it.
+    struct Waits(Option<Pin<Box<Sleep>>>, Sender<bool>);
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            let sleep = self.0.take().unwrap_or_else(|| Box::pin(sleep(Duration::from_millis(1))));
+            let outcome = catch_unwind(AssertUnwindSafe(|| block_on(sleep)));
+            self.1.send(outcome.is_err()).unwrap();
+        }
+    }
+    for has_begun in [false, true] {
+        let runtime = Runtime::new(Settings::new(2));
+        let ((tells, told), (begins, began), (go, wait)) = (channel(), channel(), channel::<()>());
+        let (begins_too, forever) = (begins.clone(), Duration::from_secs(100_000));
+        drop(runtime.spawn(async move {
+            let mut waits = Waits(has_begun.then(|| Box::pin(sleep(forever))), tells);
+            begins.send(()).unwrap();
+            poll_fn(|context| {
+                let _pending = waits.0.as_mut().map(|sleep| sleep.as_mut().poll(context));
+                Poll::<()>::Pending
+            })
+            .await;
+        }));
+        began.recv().unwrap();
+        drop(runtime.spawn(async move {
+            begins_too.send(()).unwrap();
+            let _ended = wait.recv();
+        }));
+        began.recv().unwrap();
+        let ends = thread::spawn(move || drop(runtime));
+        assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(true), "has begun: {has_begun}");
+        drop(go);
+        ends.join().unwrap();
     }
 }

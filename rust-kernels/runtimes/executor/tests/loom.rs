@@ -1,7 +1,7 @@
 //! The executor in every order in which its threads can meet.
 //!
-//! `RUSTFLAGS="--cfg under_loom" cargo test -p runtimes-executor --test loom --release`; without `--cfg under_loom`
-//! there is nothing here. A lost wake or a task that no thread runs shows as a deadlock, because some thread sleeps for
+//! `RUSTFLAGS="--cfg under_loom" cargo test -p runtimes-executor --test loom`, with debug assertions, which note what the
+//! table of states is compared with; without `--cfg under_loom` there is nothing here. A lost wake or a task that no thread runs shows as a deadlock, because some thread sleeps for
 //! ever; a missing order shows as a race for the future, the output, or a waker; a task that is dropped twice or never
 //! shows in its count.
 #![cfg(under_loom)]

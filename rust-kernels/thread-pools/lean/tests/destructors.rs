@@ -36,6 +36,7 @@ with_both_queues! {
     a_job_that_drops_the_last_handle_ends_idle_workers_when_it_has_ended = dropped_in_a_job;
     handles_that_come_and_go_beside_busy_workers_keep_the_pool_alive = come_and_go;
     a_large_job_is_dropped_where_it_is = large_job;
+    a_large_job_is_run_where_it_is = large_job_that_runs;
     thread_locals_of_workers_may_outlive_the_pool = late_thread_locals;
 }
 
@@ -337,6 +338,18 @@ fn large_job<Q: Queue>() {
     thread::Builder::new().stack_size(64 << 20).spawn(submits).unwrap().join().unwrap();
     assert_eq!(pool.shutdown(Duration::ZERO), Err(Busy(1)));
     drop(go);
+    pool.shutdown(WATCHDOG).unwrap();
+}
+
+fn large_job_that_runs<Q: Queue>() {
+    let pool = Pool::<Q>::start(Settings::new(1));
+    let (inner, (tells, told)) = (pool.clone(), channel());
+    let submits = move || {
+        let bytes = [0_u8; 4 << 20];
+        inner.execute(move || tells.send(std::hint::black_box(&bytes)[1 << 19]).unwrap()).unwrap();
+    };
+    thread::Builder::new().stack_size(64 << 20).spawn(submits).unwrap().join().unwrap();
+    assert_eq!(told.recv_timeout(WATCHDOG), Ok(0));
     pool.shutdown(WATCHDOG).unwrap();
 }
 

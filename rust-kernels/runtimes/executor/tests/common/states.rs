@@ -9,14 +9,17 @@ type Transition = (&'static str, usize, usize);
 const SOURCE: &str = include_str!("../../../executor.rs");
 const TASK: [(&str, usize); 6] =
     [("asleep", 0), ("queued", 1), ("running", 2), ("woken", 3), ("done", 4), ("done and woken", 5)];
-const HANDLE: [(&str, usize); 4] = [("gone", 0), ("there", 8), ("awaited", 24), ("left", 16)];
+const HANDLE: [(&str, usize); 4] = [("gone", 0), ("there", 8), ("awaited", 24), ("left", LEFT)];
+const DONE: usize = 4;
+/// Only the handle of a task that is done.
+const LEFT: usize = 16;
 
 /// The states that a cell of the table names.
 fn named(cell: &str, all: &[(&str, usize)]) -> Vec<usize> {
     let is_meant = |(name, state): &&(&str, usize)| match cell {
         "any" => true,
-        "any that is done" => state & 4 != 0,
-        "any that is not done" => state & 4 == 0,
+        "any that is done" => state & DONE != 0,
+        "any that is not done" => state & DONE == 0,
         _ => cell == *name,
     };
     let states: Vec<usize> = all.iter().filter(is_meant).map(|(_, state)| *state).collect();
@@ -37,6 +40,9 @@ fn rows() -> Vec<(&'static str, BTreeSet<Transition>)> {
             let mut allowed = BTreeSet::new();
             for before in named(task, &TASK) {
                 for joined in named(handle, &HANDLE) {
+                    if joined == LEFT && before & DONE == 0 {
+                        continue;
+                    }
                     let after = then(task_then, before, &TASK) | then(handle_then, joined, &HANDLE);
                     allowed.insert((step, before | joined, after));
                 }
@@ -62,7 +68,7 @@ pub fn assert_nothing_else_happens() {
     assert!(others.is_empty(), "not in the table, by step, state before and after: {others:?}");
 }
 
-/// Each row of the table has happened.
+/// Something of each row of the table has happened.
 #[allow(dead_code, reason = "only loom sees to that")]
 pub fn assert_all_of_it_happens() {
     let seen = seen();
