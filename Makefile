@@ -142,7 +142,7 @@ test-miri:
 		cargo +$(NIGHTLY) miri test --locked --target-dir target/miri --manifest-path "$${set%/tests/miri.rs}/Cargo.toml" --test miri || exit; \
 	done
 	rustup target add i686-unknown-linux-musl
-	cargo test --locked --release --target i686-unknown-linux-musl -p runtimes-executor --test overflow
+	cargo test --locked --release --target i686-unknown-linux-musl -p runtimes-executor -p thread-pools-lean --test overflow --test destructors
 
 format:
 	$(TOOL) cargo fmt --all
