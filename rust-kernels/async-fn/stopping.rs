@@ -441,6 +441,10 @@ pub const STATES: &[State] = &[State::New, State::Message, State::Timer, State::
 /// And where there is a reactor.
 pub const SOCKET: &[State] = &[State::Socket];
 
+// %% [markdown]
+// A task gets what its state needs, and says when it waits.
+
+// %%
 /// One permit, the message that does not come, a socket if one is waited for, and the channel on which the task says that it waits.
 pub struct TaskInputs {
     permit: Arc<tokio::sync::Semaphore>,

@@ -196,7 +196,13 @@ impl LiveWorkers {
         live.rounds += usize::from(live.workers == live.waiting);
         self.changed.notify_all();
     }
+}
 
+// %% [markdown]
+// A wait ends with the last worker, with its time, or when all that are left wait as well.
+
+// %%
+impl LiveWorkers {
     /// Waits until all have ended, or for so long. Says how many are left. A worker says of which workers it is one; it
     /// does not wait for those that wait themselves, which would never end.
     pub fn wait(&self, of: Option<&Self>, limit: Duration) -> usize {

@@ -570,7 +570,13 @@ impl<Q: Queue> Core<Q> {
             }
         }
     }
+}
 
+// %% [markdown]
+// A worker that returns credit, and a thread that drops a handle, look for that moment.
+
+// %%
+impl<Q: Queue> Core<Q> {
     /// A worker returns what it has set its credit down by.
     ///
     /// # Safety
@@ -1000,7 +1006,13 @@ impl Dropping {
     fn depth() -> usize {
         Self::all().next().map_or(0, |dropping| dropping.depth)
     }
+}
 
+// %% [markdown]
+// A refused job is dropped within those that are being dropped, or, deep in them, on another thread.
+
+// %%
+impl Dropping {
     /// Calls `work`, which drops jobs, and does not panic.
     fn within(core: *const (), work: impl FnOnce()) {
         let here = Self { core, depth: Self::depth() + 1, outer: dropping::get() };

@@ -16,8 +16,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 mod common;
+#[path = "../../../random.rs"]
+mod random;
 
 use common::{block_on, yield_now};
+use random::Random;
 use runtimes_executor::{JoinError, JoinHandle, Runtime, Settings, sleep, spawn, spawn_blocking, timeout};
 
 /// A program that takes longer hangs: it takes milliseconds, and some seconds under a sanitizer.
@@ -26,28 +29,6 @@ const LIMIT: Duration = Duration::from_secs(60);
 const FAILED: [u64; 0] = [];
 /// Wakers that are kept for others to use.
 const SLOTS: usize = 8;
-
-/// Numbers by lot (SplitMix64).
-#[derive(Clone)]
-struct Lots(u64);
-
-impl Lots {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    /// Lots that do not depend on what is drawn here later.
-    fn fork(&mut self) -> Self {
-        Self(self.next())
-    }
-}
 
 /// What all tasks of a program share.
 #[derive(Default)]
@@ -183,22 +164,22 @@ impl Future for Doubly {
 
 /// Does something when it is dropped, in whichever moment that is: spawns, makes a call, blocks on its runtime or the
 /// thread, which may end the runtime, or leaves another of its kind in a task, a call or an output.
-struct Acts(Arc<World>, Lots, u64);
+struct Acts(Arc<World>, Random, u64);
 
 impl Acts {
-    fn new(world: &Arc<World>, lots: &mut Lots) -> Self {
-        Self(Arc::clone(world), lots.fork(), 3)
+    fn new(world: &Arc<World>, random: &mut Random) -> Self {
+        Self(Arc::clone(world), random.fork(), 3)
     }
 
     fn act(&mut self) {
-        let Self(world, lots, left) = self;
+        let Self(world, random, left) = self;
         let counted = Counted::new(world);
         let task = async move {
             let _counted = counted;
             yield_now().await;
         };
-        let next = || Self(Arc::clone(world), Lots(lots.0 + 1), *left - 1);
-        match lots.clone().below(8) {
+        let next = || Self(Arc::clone(world), Random(random.0 + 1), *left - 1);
+        match random.clone().below(8) {
             0 => drop(spawn(task)),
             1 => drop(spawn_blocking(move || drop(task))),
             2 => {
@@ -236,15 +217,15 @@ impl Drop for Acts {
 }
 
 /// A task that draws what it does. Its output is its number, unless it panics with that.
-fn program(world: &Arc<World>, mut lots: Lots, depth: u64) -> (u64, Program) {
-    let number = lots.next();
+fn program(world: &Arc<World>, mut random: Random, depth: u64) -> (u64, Program) {
+    let number = random.next();
     let counted = Counted::new(world);
-    let acts = (lots.below(3) == 0).then(|| Acts::new(world, &mut lots));
+    let acts = (random.below(3) == 0).then(|| Acts::new(world, &mut random));
     let future = async move {
         let _acts = acts;
         let world = &counted.0;
-        for _ in 0..lots.below(6) {
-            step(world, &mut lots, depth).await;
+        for _ in 0..random.below(6) {
+            step(world, &mut random, depth).await;
         }
         if is_odd(number) {
             panic_any(number);
@@ -302,9 +283,9 @@ fn fed_by_a_task(world: &Arc<World>) {
 }
 
 /// Blocks the thread until a task has run. For roots and callers, and one task at a time.
-fn block(world: &Arc<World>, lots: &mut Lots) {
+fn block(world: &Arc<World>, random: &mut Random) {
     let (sender, receiver) = mpsc::channel();
-    let (counted, nap) = (Counted::new(world), lots.below(3));
+    let (counted, nap) = (Counted::new(world), random.below(3));
     drop(spawn(async move {
         let _counted = counted;
         match nap {
@@ -322,30 +303,31 @@ fn block(world: &Arc<World>, lots: &mut Lots) {
 /// The depth of a root.
 const ROOT: u64 = 3;
 
-async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
-    match lots.below(20) {
+async fn step(world: &Arc<World>, random: &mut Random, depth: u64) {
+    match random.below(20) {
         0 | 1 if depth > 0 => {
-            let (number, child) = program(world, lots.fork(), depth - 1);
+            let (number, child) = program(world, random.fork(), depth - 1);
             let handle = spawn(child);
-            match lots.below(3) {
+            match random.below(3) {
                 0 => drop(handle),
                 _ => ended_as_it_should(number, handle.await),
             }
         }
         2 => yield_now().await,
-        3 => sleep(Duration::from_micros(lots.below(200))).await,
+        3 => sleep(Duration::from_micros(random.below(200))).await,
         // A sleep that is moved after it was polled.
         4 => {
-            let mut early = Box::new(sleep(Duration::from_micros(lots.below(200))));
+            let mut early = Box::new(sleep(Duration::from_micros(random.below(200))));
             poll_fn(|context| Poll::Ready(Pin::new(&mut *early).poll(context).is_ready())).await;
-            if lots.below(2) == 0 {
+            if random.below(2) == 0 {
                 let moved = *early;
                 moved.await;
             }
         }
         // Waits for a wake, or not for long.
         5 => {
-            let (slot, wraps, mut polled) = (lots.below(SLOTS as u64) as usize, lots.below(2) == 0, false);
+            let (slot, wraps, mut polled) =
+                (random.below(SLOTS as u64) as usize, random.below(2) == 0, false);
             let woken = poll_fn(|context| {
                 if std::mem::replace(&mut polled, true) {
                     return Poll::Ready(());
@@ -355,13 +337,13 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
                 world.wakers.lock().unwrap()[slot] = Some(waker);
                 Poll::Pending
             });
-            timeout(Duration::from_micros(lots.below(300)), woken).await;
+            timeout(Duration::from_micros(random.below(300)), woken).await;
         }
-        6 => world.wake(lots.below(SLOTS as u64)),
+        6 => world.wake(random.below(SLOTS as u64)),
         // Cancelled at some await, or over by then.
         7 if depth > 0 => {
-            let mut child = Within(Some(program(world, lots.fork(), depth - 1).1));
-            for _ in 0..lots.below(5) {
+            let mut child = Within(Some(program(world, random.fork(), depth - 1).1));
+            for _ in 0..random.below(5) {
                 if poll_fn(|context| Poll::Ready(child.poll(context))).await {
                     break;
                 }
@@ -369,18 +351,18 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
             }
         }
         8 => {
-            let handle = spawn(chain(world, lots.below(30)));
-            if lots.below(2) == 0 {
+            let handle = spawn(chain(world, random.below(30)));
+            if random.below(2) == 0 {
                 let _ended = handle.await;
             }
         }
         9 if depth > 0 => {
-            let (number, child) = program(world, lots.fork(), depth - 1);
+            let (number, child) = program(world, random.fork(), depth - 1);
             let mut handle = spawn(child);
-            let hostile = Waker::from(Arc::new(Hostile(lots.below(2) == 0)));
+            let hostile = Waker::from(Arc::new(Hostile(random.below(2) == 0)));
             let polled = Pin::new(&mut handle).poll(&mut Context::from_waker(&hostile));
             let _last = catch_unwind(AssertUnwindSafe(|| drop(hostile)));
-            match (polled, lots.below(2)) {
+            match (polled, random.below(2)) {
                 (Poll::Ready(ended), _) => ended_as_it_should(number, ended),
                 (Poll::Pending, 0) => drop(handle),
                 (Poll::Pending, _) => ended_as_it_should(number, handle.await),
@@ -390,7 +372,7 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
         10 => {
             let runtime = world.runtime.lock().unwrap().upgrade();
             if let Some(runtime) = runtime {
-                let nap = lots.below(100);
+                let nap = random.below(100);
                 runtime.block_on(async {
                     yield_now().await;
                     sleep(Duration::from_micros(nap)).await;
@@ -398,15 +380,15 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
             }
         }
         11 if depth == ROOT || !world.blocks.swap(true, Ordering::SeqCst) => {
-            block(world, lots);
+            block(world, random);
             if depth < ROOT {
                 world.blocks.store(false, Ordering::SeqCst);
             }
         }
         12 => {
-            let bad = lots.below(2) == 0;
+            let bad = random.below(2) == 0;
             let handle = spawn(Doubly(Counted::new(world), bad.then(|| Bomb)));
-            match lots.below(2) {
+            match random.below(2) {
                 0 => drop(handle),
                 _ => {
                     let _ended = handle.await.map(std::mem::forget);
@@ -414,13 +396,13 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
             }
         }
         13 => cycle(world),
-        14 => assert_eq!(timeout(Duration::from_micros(lots.below(100)), sleep(Duration::MAX)).await, None),
+        14 => assert_eq!(timeout(Duration::from_micros(random.below(100)), sleep(Duration::MAX)).await, None),
         15 => assert_eq!(timeout(Duration::MAX, sleep(Duration::ZERO)).await, Some(())),
         16 => fed_by_a_task(world),
         17 | 18 => {
-            let acts = Acts::new(world, lots);
+            let acts = Acts::new(world, random);
             let handle = spawn(async move { acts });
-            match lots.below(3) {
+            match random.below(3) {
                 0 => drop(handle),
                 1 => {
                     yield_now().await;
@@ -431,7 +413,7 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
         }
         _ => {
             // No destructor of a call panics.
-            let (number, counted) = (lots.next() & !6, Counted::new(world));
+            let (number, counted) = (random.next() & !6, Counted::new(world));
             let handle = spawn_blocking(move || {
                 let _counted = counted;
                 if is_odd(number) {
@@ -439,7 +421,7 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
                 }
                 number
             });
-            match lots.below(2) {
+            match random.below(2) {
                 0 => drop(handle),
                 _ => ended_as_it_should(number, handle.await),
             }
@@ -461,13 +443,13 @@ fn ended_as_it_should(number: u64, ended: Result<u64, JoinError>) {
 
 /// A runtime with some programs, from inside and from threads outside; then its end, in the middle or not.
 fn round(seed: u64) {
-    let mut lots = Lots(seed);
-    let workers = 1 + lots.below(4) as usize;
+    let mut random = Random(seed);
+    let workers = 1 + random.below(4) as usize;
     let settings = Settings {
-        takes_core: lots.below(2) == 0,
-        lifo: lots.below(2) == 0,
-        searches: lots.below(3) as u32,
-        awake: 1 + lots.below(workers as u64) as usize,
+        takes_core: random.below(2) == 0,
+        lifo: random.below(2) == 0,
+        searches: random.below(3) as u32,
+        awake: 1 + random.below(workers as u64) as usize,
         ..Settings::new(workers)
     };
     let world = Arc::new(World::default());
@@ -477,50 +459,50 @@ fn round(seed: u64) {
     world.blocks.store(workers == 1, Ordering::SeqCst);
     let mut left: Vec<(u64, JoinHandle<u64>)> = vec![];
     thread::scope(|scope| {
-        let outside: Vec<_> = (0..lots.below(3))
+        let outside: Vec<_> = (0..random.below(3))
             .map(|_| {
-                let (runtime, world, mut lots) = (&runtime, &world, lots.fork());
+                let (runtime, world, mut random) = (&runtime, &world, random.fork());
                 scope.spawn(move || {
                     let mut handles = vec![];
-                    for _ in 0..lots.below(6) {
-                        let (number, task) = program(world, lots.fork(), 2);
+                    for _ in 0..random.below(6) {
+                        let (number, task) = program(world, random.fork(), 2);
                         handles.push((number, runtime.spawn(task)));
-                        world.wake(lots.below(SLOTS as u64));
+                        world.wake(random.below(SLOTS as u64));
                     }
-                    if lots.below(2) == 0
+                    if random.below(2) == 0
                         && let Some((number, handle)) = handles.pop()
                     {
                         ended_as_it_should(number, runtime.block_on(handle));
                     }
-                    if lots.below(8) == 0 {
-                        runtime.block_on(async { block(world, &mut lots) });
+                    if random.below(8) == 0 {
+                        runtime.block_on(async { block(world, &mut random) });
                     }
                     handles
                 })
             })
             .collect();
-        if lots.below(4) > 0 {
-            let (mut lots, world) = (lots.fork(), &world);
+        if random.below(4) > 0 {
+            let (mut random, world) = (random.fork(), &world);
             runtime.block_on(async {
-                for _ in 0..lots.below(6) {
-                    step(world, &mut lots, ROOT).await;
-                    if lots.below(16) == 0 {
-                        block(world, &mut lots);
+                for _ in 0..random.below(6) {
+                    step(world, &mut random, ROOT).await;
+                    if random.below(16) == 0 {
+                        block(world, &mut random);
                     }
                 }
             });
         }
         left.extend(outside.into_iter().flat_map(|thread| thread.join().expect("a thread outside")));
     });
-    if lots.below(2) == 0 {
+    if random.below(2) == 0 {
         for (number, handle) in left.drain(..) {
             ended_as_it_should(number, runtime.block_on(handle));
         }
     }
     // Survives the runtime.
-    let mut nap = sleep(Duration::from_micros(lots.below(200)));
+    let mut nap = sleep(Duration::from_micros(random.below(200)));
     runtime.block_on(poll_fn(|context| Poll::Ready(_ = Pin::new(&mut nap).poll(context))));
-    end(runtime, &mut lots);
+    end(runtime, &mut random);
     Runtime::new(Settings::new(1)).block_on(nap);
     // Whatever has not run by now never will, and says so.
     for (number, handle) in left {
@@ -547,10 +529,10 @@ fn round(seed: u64) {
 }
 
 /// The runtime is dropped here, by a task of its own or by a call of its own, unless a task has the last reference.
-fn end(runtime: Arc<Runtime>, lots: &mut Lots) {
+fn end(runtime: Arc<Runtime>, random: &mut Random) {
     let (give, given) = mpsc::channel::<Arc<Runtime>>();
     let ends = move || drop(given.recv());
-    match lots.below(4) {
+    match random.below(4) {
         0 => drop(runtime.spawn(async move { ends() })),
         1 => drop(runtime.spawn_blocking(ends)),
         _ => {}

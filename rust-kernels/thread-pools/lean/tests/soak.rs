@@ -15,6 +15,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[path = "../../../random.rs"]
+mod random;
+
+use random::Random;
 use thread_pools_lean::{
     Closed, Fairness, Idle, Job, Notify, Pool, Queue, Settings, SharedChannel, Stealing, Wakes,
 };
@@ -25,22 +29,6 @@ const LIMIT: Duration = Duration::from_secs(60);
 const JOBS: usize = 150;
 const POOLS: u64 = 2;
 const KEPT: u64 = 4;
-
-/// Numbers by lot (SplitMix64).
-struct Lots(u64);
-
-impl Lots {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
 
 /// How many there are.
 #[derive(Clone, Default)]
@@ -110,7 +98,7 @@ struct World<Q: Queue> {
 struct Actor<Q: Queue> {
     world: Arc<World<Q>>,
     pools: Vec<PoolOf<Q>>,
-    lots: Lots,
+    random: Random,
     /// Whether it may panic.
     panics: bool,
     alive: Alive,
@@ -120,8 +108,9 @@ impl<Q: Queue> Actor<Q> {
     /// Another one, with handles of its own; none, when enough have begun.
     fn next(&mut self) -> Option<Self> {
         let begun = self.world.begun.fetch_add(1, Ordering::Relaxed);
-        let (world, pools, lots) = (Arc::clone(&self.world), self.pools.clone(), Lots(self.lots.next()));
-        (begun < JOBS).then(|| Self { world, pools, lots, panics: true, alive: self.alive.clone() })
+        let (world, pools, random) =
+            (Arc::clone(&self.world), self.pools.clone(), Random(self.random.next()));
+        (begun < JOBS).then(|| Self { world, pools, random, panics: true, alive: self.alive.clone() })
     }
 
     /// Submits a job that acts when it runs, and when it is dropped; with something that is dropped with it.
@@ -130,8 +119,8 @@ impl<Q: Queue> Actor<Q> {
             return None;
         }
         let job = Acts(Some(self.next()?));
-        let pool = &self.pools[self.lots.below(self.pools.len() as u64) as usize];
-        let large = self.lots.below(4) == 0;
+        let pool = &self.pools[self.random.below(self.pools.len() as u64) as usize];
+        let large = self.random.below(4) == 0;
         self.world.submitted.fetch_add(1, Ordering::Relaxed);
         let outcome = if large {
             let padding = [0_u64; 9];
@@ -144,17 +133,17 @@ impl<Q: Queue> Actor<Q> {
     }
 
     fn act(&mut self) {
-        for _ in 0..self.lots.below(4) {
+        for _ in 0..self.random.below(4) {
             self.step();
         }
-        if self.lots.below(6) == 0 && self.panics && !thread::panicking() {
+        if self.random.below(6) == 0 && self.panics && !thread::panicking() {
             panic_any(0_u64);
         }
     }
 
     fn step(&mut self) {
-        let place = self.lots.below(KEPT) as usize;
-        match self.lots.below(12) {
+        let place = self.random.below(KEPT) as usize;
+        match self.random.below(12) {
             0..4 => _ = self.submit(()),
             4 => {
                 let (holds, gone) = channel::<()>();
@@ -181,10 +170,10 @@ impl<Q: Queue> Actor<Q> {
                 let _ended = AT_THE_END.try_with(|kept| kept.borrow_mut().extend(late.map(boxed)));
             }
             // Rarely: most of a program is to happen before.
-            10 if self.lots.below(4) == 0 => {
+            10 if self.random.below(4) == 0 => {
                 if let Some(pool) = self.pools.last() {
                     let limit = [Duration::ZERO, Duration::from_micros(300), Duration::from_millis(2)];
-                    let _busy = pool.shutdown(limit[self.lots.below(3) as usize]);
+                    let _busy = pool.shutdown(limit[self.random.below(3) as usize]);
                 }
             }
             _ => {}
@@ -216,15 +205,15 @@ impl<Q: Queue> Drop for Acts<Q> {
 
 /// Two pools, one thread besides this one, and an end. How many jobs were run, and how many were not.
 fn program<Q: Queue>(seed: u64) -> [usize; 2] {
-    let mut lots = Lots(seed);
+    let mut random = Random(seed);
     let (parts, jobs) = (Alive::default(), Alive::default());
     PARTS.set(parts.clone());
     let pools = (0..POOLS).map(|_| {
-        let fairness = [Fairness::Counted(3), Settings::new(1).fairness][lots.below(2) as usize];
-        let idle = if lots.below(4) == 0 { Idle::NeverPark } else { Idle::Park };
-        let wakes = if lots.below(4) == 0 { Wakes::EveryJob } else { Wakes::OneAtATime };
-        let workers = 1 + lots.below(3) as usize;
-        Pool::start(Settings { idle, wakes, fairness, shuffled: lots.below(2) == 0, workers })
+        let fairness = [Fairness::Counted(3), Settings::new(1).fairness][random.below(2) as usize];
+        let idle = if random.below(4) == 0 { Idle::NeverPark } else { Idle::Park };
+        let wakes = if random.below(4) == 0 { Wakes::EveryJob } else { Wakes::OneAtATime };
+        let workers = 1 + random.below(3) as usize;
+        Pool::start(Settings { idle, wakes, fairness, shuffled: random.below(2) == 0, workers })
     });
     let pools: Vec<PoolOf<Q>> = pools.collect();
     PARTS.take();
@@ -232,13 +221,14 @@ fn program<Q: Queue>(seed: u64) -> [usize; 2] {
     let (begun, ran, submitted, refused) = (counts(), counts(), counts(), counts());
     let world = Arc::new(World { jobs, begun, ran, submitted, refused, kept: Mutex::default() });
     let alive = world.jobs.clone();
-    let mut root = Actor { world: Arc::clone(&world), pools, lots: Lots(lots.next()), panics: false, alive };
+    let mut root =
+        Actor { world: Arc::clone(&world), pools, random: Random(random.next()), panics: false, alive };
     let beside = root.next().expect("it is the first");
     let beside = thread::spawn(move || drop(Acts(Some(beside))));
     for _ in 0..4 {
         root.submit(());
     }
-    let ends = lots.below(3);
+    let ends = random.below(3);
     for pool in root.pools.iter().take(ends as usize) {
         pool.shutdown(Duration::MAX).expect("time has no end");
     }
