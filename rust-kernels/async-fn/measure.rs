@@ -55,7 +55,9 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -653,6 +655,116 @@ fn nested() -> Vec<Row> {
 }
 
 // %% [markdown]
+// ## With a wake
+//
+// The calls above wake no task: they are polled again at once. A call that really waits is woken, and its task is polled
+// because of that. So some of them are measured once more, with a wake before each poll but the first, through a waker that
+// is counted by an `Arc`. Does that change what a box or a timeout adds?
+
+// %%
+/// As [`PendingTimes`], but wakes its task each time.
+struct WokenTimes(PendingTimes);
+
+impl Future for WokenTimes {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let outcome = Pin::new(&mut self.0).poll(context);
+        if outcome.is_pending() {
+            context.waker().wake_by_ref();
+        }
+        outcome
+    }
+}
+
+/// As [`call`], but woken.
+async fn call_woken<B: Buffer>(job: Job) -> u64 {
+    let mut buffer = B::obtain();
+    let mut own = MaybeUninit::uninit();
+    let word = buffer.words().get_mut(job.word).unwrap_or(&mut own).write(job.seed);
+    black_box(&mut *word);
+    WokenTimes(PendingTimes(job.waits)).await;
+    *word
+}
+
+/// As [`calls_inline`], but woken.
+async fn calls_woken_inline<B: Buffer>(job: Job) -> u64 {
+    let mut sum = job.seed;
+    for _ in 0..job.calls {
+        sum = sum.wrapping_add(call_woken::<B>(job).await);
+    }
+    sum
+}
+
+/// As [`calls_boxed`], but woken.
+async fn calls_woken_boxed<B: Buffer>(job: Job) -> u64 {
+    let mut sum = job.seed;
+    for _ in 0..job.calls {
+        sum = sum.wrapping_add(Box::pin(call_woken::<B>(job)).await);
+    }
+    sum
+}
+
+/// As [`within_hour`], but woken.
+async fn woken_within_hour(job: Job) -> u64 {
+    tokio::time::timeout(HOUR, call_woken::<Some>(job)).await.expect("an hour does not pass")
+}
+
+// %% [markdown]
+// Its task is polled only after it was woken.
+
+// %%
+/// Whether a task was woken.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// As [`in_task`], but polled only when woken.
+fn in_woken_task<F: Future<Output = u64> + 'static>(make: impl Fn(Job) -> F + 'static) -> Way {
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let bytes = future_size!(make(ONE_CALL));
+    let code = move |job| {
+        let (context, mut task, mut polls) = (&mut Context::from_waker(&waker), spawn(make(job)), 1);
+        loop {
+            if let Poll::Ready(value) = task.as_mut().poll(context) {
+                return Outcome { value, polls };
+            }
+            assert!(woken.0.swap(false, Ordering::Acquire), "nothing has woken it");
+            polls += 1;
+        }
+    };
+    Way { code: Rc::new(code), bytes }
+}
+
+fn woken() -> Vec<Row> {
+    let thousand = |variant: &str, way| buffer_row("woken", variant, (4096, way), 1000);
+    let row = |variant, way| single_call("woken", variant, "bytes=1024".to_owned(), way);
+    let (runtime, timed) = (current_thread(), in_woken_task(woken_within_hour));
+    let code = Rc::clone(&timed.code);
+    let entered = move |job| {
+        let _entered = runtime.enter();
+        code(job)
+    };
+    vec![
+        thousand("inline", in_woken_task(calls_woken_inline::<InFuture<512>>)),
+        thousand("boxed", in_woken_task(calls_woken_boxed::<InFuture<512>>))
+            .compared_with("inline", "a box for each call"),
+        row("alone", in_woken_task(call_woken::<Some>)),
+        row("timeout", Way { code: Rc::new(entered), ..timed }).compared_with("alone", "tokio's `timeout`"),
+    ]
+}
+
+// %% [markdown]
 // # The shape of a call
 //
 // The same small work, in nested calls that differ in how they are written, how deep they are, and how often they wait.
@@ -1122,7 +1234,7 @@ fn shapes() -> Vec<Row> {
 // %%
 /// Every row.
 pub fn rows() -> Vec<Row> {
-    [inline_or_boxed(), places(), spawns(), buffer_arguments(), wrapped(), nested(), shapes()]
+    [inline_or_boxed(), places(), spawns(), buffer_arguments(), wrapped(), nested(), woken(), shapes()]
         .into_iter()
         .flatten()
         .collect()
