@@ -24,7 +24,7 @@ LENGTHS = {6: 40, 60: 8, 600: 2}
 
 
 def measure(processes: int = 6) -> pl.DataFrame:
-    """Measure a row for each comparison and length: PAIR, trial_ms, ratio, low, high, cpu, rustc, measured (the day)."""
+    """Measure a row for each comparison and length: PAIR, trial_ms, ratio, low, high, cpu, rustc, measured."""
     cargo = f"cargo bench --locked -p {STUDY} --bench forks --no-run --message-format=json"
     program = program_of(run(*cargo.split(), **CARGO_ENV))
     parts = []
