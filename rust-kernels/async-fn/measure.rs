@@ -58,12 +58,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::Either;
-use harness::{Bencher, Counts, Key, Study, UnequalWork, copies_of, future_size, limit, prove};
+use harness::{Bencher, Counts, Key, Sample, Study, UnequalWork, copies_of, future_size, limit, prove};
 use tracing::Instrument;
 
 // %% [markdown]
@@ -310,7 +310,7 @@ pub fn copies_by_spawns() -> [(&'static str, harness::Copies); 3] {
     let ready = || call::<InFuture<512>>(Job { waits: 0, ..ONE_CALL });
     let (_, tokio) = copies_of(ready(), |future| runtime.block_on(runtime.spawn(future)));
     let executor = smol::LocalExecutor::new();
-    let (_, smol) = copies_of(ready(), |future| smol::block_on(executor.run(executor.spawn(future))));
+    let (_, smol) = copies_of(ready(), |future| smol::future::block_on(executor.run(executor.spawn(future))));
     [("spawn", here), ("tokio", tokio), ("smol", smol)]
 }
 
@@ -445,7 +445,8 @@ fn places() -> Vec<Row> {
 
 // %% [markdown]
 // A spawn takes the future by value, and each runtime has its own way from there. On tokio a future above a certain size
-// is boxed first.
+// is boxed first. smol's `LocalExecutor` is driven as in [its documentation](https://docs.rs/smol/2.0.2/smol/struct.LocalExecutor.html),
+// by the `block_on` of futures. (That of smol would start a thread for I/O, which everything below would be measured beside.)
 
 // %%
 fn spawns() -> Vec<Row> {
@@ -464,7 +465,7 @@ fn spawns() -> Vec<Row> {
         tokio.block_on(async { tokio.spawn(call::<InFuture<WORDS>>(job)).await.expect("it ends") })
     }));
     let on_smol = sizes!(WORDS => on!(WORDS, smol, job => {
-        smol::block_on(smol.run(smol.spawn(call::<InFuture<WORDS>>(job))))
+        smol::future::block_on(smol.run(smol.spawn(call::<InFuture<WORDS>>(job))))
     }));
     for (variant, ways) in [("a box alone", here), ("tokio", on_tokio), ("smol", on_smol)] {
         let smallest = ways[0].0;
@@ -762,6 +763,42 @@ fn woken() -> Vec<Row> {
         row("alone", in_woken_task(call_woken::<Some>)),
         row("timeout", Way { code: Rc::new(entered), ..timed }).compared_with("alone", "tokio's `timeout`"),
     ]
+}
+
+// %% [markdown]
+// ## Beside a second thread
+//
+// Until a process starts its second thread, the C library's allocator need not lock. So the call of 4 KiB is also measured
+// in a process that has one more thread, which does nothing.
+
+// %%
+/// The bench of what is measured in such a process.
+const BESIDE_THREAD: &str = "beside a thread";
+
+fn beside_thread() -> Vec<Row> {
+    let row = |variant, way| buffer_row(BESIDE_THREAD, variant, (4096, way), 1000);
+    vec![
+        row("inline", in_task(calls_inline::<InFuture<512>>)),
+        row("boxed", in_task(calls_boxed::<InFuture<512>>)).compared_with("inline", "a box for each call"),
+    ]
+}
+
+/// A sample of this code in a process of its own that has a second thread.
+fn sample_beside_thread(code: &dyn Fn(Job) -> Outcome, job: Job) -> Sample {
+    const TIMES: u64 = 40;
+    let time = harness::isolated(Duration::from_secs(60), || {
+        std::thread::spawn(|| {
+            loop {
+                std::thread::park();
+            }
+        });
+        let run = || (0..TIMES).for_each(|_| _ = black_box(code(black_box(job))));
+        run();
+        let start = Instant::now();
+        run();
+        start.elapsed()
+    });
+    Sample::new(TIMES, time.unwrap_or_else(|end| panic!("{end}")))
 }
 
 // %% [markdown]
@@ -1234,10 +1271,20 @@ fn shapes() -> Vec<Row> {
 // %%
 /// Every row.
 pub fn rows() -> Vec<Row> {
-    [inline_or_boxed(), places(), spawns(), buffer_arguments(), wrapped(), nested(), woken(), shapes()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        inline_or_boxed(),
+        places(),
+        spawns(),
+        buffer_arguments(),
+        wrapped(),
+        nested(),
+        woken(),
+        shapes(),
+        beside_thread(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// What a row counts.
@@ -1269,7 +1316,12 @@ pub fn study() -> Result<Study, UnequalWork> {
             study = study.group(&group, limit::CALLS).control_of(key.clone());
         }
         let (code, job) = (Rc::clone(&way.code), *job);
+        let is_apart = key.bench == BESIDE_THREAD;
+        study = if is_apart { study.uncounted() } else { study };
         study = study.counts(key, proven(&row)?).bench(key.clone(), move |bencher: &mut Bencher<'_>| {
+            if is_apart {
+                return bencher.samples(&mut || sample_beside_thread(&*code, job));
+            }
             bencher.iter(&mut || {
                 black_box(code(black_box(job)));
             });

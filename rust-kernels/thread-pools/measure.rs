@@ -383,12 +383,12 @@ const LOOK_AGAIN: Duration = Duration::from_micros(50);
 
 impl Counters {
     /// Of no arrivals.
-    fn new() -> &'static Self {
+    pub fn none() -> &'static Self {
         leak(Self(std::array::from_fn(|_| Apart::default())))
     }
 
     /// Returns when so many have arrived.
-    fn wait(&self, number: u64) {
+    pub fn wait(&self, number: u64) {
         while self.0.iter().map(|of_worker| of_worker.0.load(Ordering::Acquire)).sum::<u64>() < number {
             std::thread::park_timeout(LOOK_AGAIN);
         }
@@ -690,7 +690,7 @@ impl<P: Subject> Bursts for P {
     }
 
     fn until_all_apart(&self, load: &Load) -> Duration {
-        let counters = Counters::new();
+        let counters = Counters::none();
         burst(self, load, IDLE, |_| counters, || counters.wait(load.chains()))
     }
 
@@ -1350,7 +1350,7 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
             }
         }
         for (steps, fewer) in WORKS {
-            for variant in [TP, CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, RAYON] {
+            for variant in [TP, CBCP, CBWP, ONE_UNIT, LEAN_CBCP, LEAN_CBWP, RAYON] {
                 add(variant, 2, steps, 2, fewer);
             }
             add(NO_POOL, 2, steps, 1, fewer);
@@ -1399,7 +1399,8 @@ fn closures(scale: Scale) -> Vec<Row> {
     let load = Load { workers: 2, producers: 2, messages: 10_000 * scale.messages, amplification: 0 };
     let row = |bytes| {
         let parameter = format!("threads=2 bytes={bytes}");
-        [LEAN_CBWP, CBWP, RAYON].map(|of| Row::new(BY_BYTES, of, &parameter, load, Kind::Sized(bytes)))
+        [LEAN_CBWP, CBWP, ONE_UNIT, RAYON]
+            .map(|of| Row::new(BY_BYTES, of, &parameter, load, Kind::Sized(bytes)))
     };
     SIZES.into_iter().flat_map(row).collect()
 }
@@ -1410,7 +1411,7 @@ fn closures(scale: Scale) -> Vec<Row> {
 // %%
 /// Trees of 32,767 nodes.
 fn trees() -> Vec<Row> {
-    let variants = [CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, RAYON, RAYON_JOIN, RAYON_SCOPE, CHILI];
+    let variants = [CBCP, CBWP, ONE_UNIT, LEAN_CBCP, LEAN_CBWP, RAYON, RAYON_JOIN, RAYON_SCOPE, CHILI];
     let mut cells = vec![];
     for (workers, steps) in [(2, 0), (2, 100), (1, 0), (1, 100)] {
         let load = Load { workers, producers: 1, messages: 1, amplification: NODES as u32 - 1 };
@@ -1649,6 +1650,7 @@ fn baselines(cell: &Row) -> Vec<&'static str> {
     if name == ONE_UNIT.name {
         return vec![stealing];
     }
+    let one_unit = (name == LEAN_CBWP.name).then_some(ONE_UNIT.name);
     let pinned = name.strip_suffix(" (pinned)");
     let step = previous_step(name).map(|(before, _)| before).filter(|_| matches!(cell.kind, Kind::All(_)));
     let in_between = step.is_some() && !name.starts_with("lean");
@@ -1658,7 +1660,10 @@ fn baselines(cell: &Row) -> Vec<&'static str> {
         Kind::Idle | Kind::Neighbour => return vec![],
         Kind::Tree(_) if name == RAYON_JOIN.name => return vec![],
         Kind::Tree(_) => {
-            return [described(name, cell.kind), Some(RAYON_JOIN.name)].into_iter().flatten().collect();
+            return [described(name, cell.kind), one_unit, Some(RAYON_JOIN.name)]
+                .into_iter()
+                .flatten()
+                .collect();
         }
         Kind::Published => (false, false),
         _ if in_between || pinned.is_some() => (false, false),
@@ -1674,7 +1679,7 @@ fn baselines(cell: &Row) -> Vec<&'static str> {
     let baselines = [
         original(name),
         described(name, cell.kind),
-        (name == LEAN_CBWP.name).then_some(ONE_UNIT.name),
+        one_unit,
         step,
         pinned,
         (burst && name == CBCP.name).then_some(TP.name),
