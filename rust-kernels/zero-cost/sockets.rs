@@ -1056,6 +1056,7 @@ fn work<W: Work>(steps: u32) -> W {
 
 /// The variant `manual`.
 pub fn manual<W: Work, P: Probe, const KEEPS: bool>(steps: u32, listener: &Rc<Listener>, repeat: Repeat<'_>) {
+    let listener: &Listener = listener;
     let mut server = ManualServer::<W, P, KEEPS>::new(listener, work(steps)).expect("a poller");
     let mut events = Vec::with_capacity(TASKS + 1);
     repeat(&mut |connections, before_wait| server.run(connections, &mut events, before_wait));
@@ -1067,6 +1068,7 @@ pub fn unboxed<W: Work, P: Probe, const KEEPS: bool>(
     listener: &Rc<Listener>,
     repeat: Repeat<'_>,
 ) {
+    let listener: &Listener = listener;
     let reactor =
         Reactor::<_, P>::new(listener.system().expect("a poller"), TASKS).expect("room for all sockets");
     let executor = Executor::new(&reactor, CONNECTIONS);
@@ -1082,6 +1084,7 @@ type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// The variant `async+box`.
 pub fn boxed<W: Work, P: Probe>(steps: u32, listener: &Rc<Listener>, repeat: Repeat<'_>) {
+    let listener: &Listener = listener;
     let reactor =
         Reactor::<_, P>::new(listener.system().expect("a poller"), TASKS).expect("room for all sockets");
     let executor = Executor::<_, Boxed<'_>, _>::new(&reactor, CONNECTIONS);
@@ -1375,6 +1378,7 @@ pub fn on_smol<P: Probe, const KEEPS: bool>(_: u32, listener: &Rc<Listener>, rep
 // %%
 /// The variant `client`.
 pub fn stand_in<W: Work, P: Probe>(steps: u32, listener: &Rc<Listener>, repeat: Repeat<'_>) {
+    let listener: &Listener = listener;
     let work = work::<W>(steps);
     let mut open = Vec::with_capacity(CONNECTIONS);
     repeat(&mut |connections, before_wait| {
@@ -1408,6 +1412,7 @@ pub fn stand_in<W: Work, P: Probe>(steps: u32, listener: &Rc<Listener>, repeat: 
 // %%
 /// The variant `calls alone`, for clients who all come at once.
 pub fn calls_alone<W: Work, P: Probe>(steps: u32, listener: &Rc<Listener>, repeat: Repeat<'_>) {
+    let listener: &Listener = listener;
     let work = work::<W>(steps);
     let system = listener.system().expect("a poller");
     let (mut open, mut events) = (Vec::with_capacity(CONNECTIONS), Vec::with_capacity(TASKS + 1));
