@@ -474,21 +474,13 @@ fn blocks_by_lot(number: u32) -> bool {
     (number % 2 == 1) != second
 }
 
-/// Whether a call would block, as [`Choices::CALLS`] says.
+/// Whether a call of this operation would block, by lot.
 ///
 /// # Errors
 /// If it would.
 #[inline(always)]
-fn may_fail<const CALLS: u8, E: Blocked>(
-    stats: &Stats,
-    operation: Operation,
-    calls: &Cell<u32>,
-) -> Result<(), E> {
-    if CALLS != BY_LOT {
-        return fail_first(calls);
-    }
-    let number = stats.counts[operation as usize].get();
-    if blocks_by_lot(number) { Err(E::new()) } else { Ok(()) }
+fn fail_by_lot<E: Blocked>(stats: &Stats, operation: Operation) -> Result<(), E> {
+    if blocks_by_lot(stats.counts[operation as usize].get()) { Err(E::new()) } else { Ok(()) }
 }
 
 /// Hides a value from the optimiser, where the operation is opaque.
@@ -581,18 +573,18 @@ mod calls {
     operation!(accept<E: Blocked>(stats: &Stats, calls: &Cell<u32>) -> Result<(), E> {
         let calls = opaque_value::<HOW, _>(calls);
         enter::<HOW>(stats, Operation::Accept);
-        may_fail::<HOW, E>(stats, Operation::Accept, calls)
+        if HOW == BY_LOT { fail_by_lot(stats, Operation::Accept) } else { fail_first(calls) }
     });
     operation!(read<E: Blocked>(stats: &Stats, calls: &Cell<u32>, buffer: &mut [u8]) -> Result<usize, E> {
         enter::<HOW>(stats, Operation::Read);
-        may_fail::<HOW, E>(stats, Operation::Read, calls)?;
+        if HOW == BY_LOT { fail_by_lot(stats, Operation::Read)? } else { fail_first(calls)? }
         buffer[..LINE.len()].copy_from_slice(LINE);
         Ok(opaque_value::<HOW, _>(LINE.len()))
     });
     operation!(write<E: Blocked>(stats: &Stats, calls: &Cell<u32>, bytes: &[u8]) -> Result<usize, E> {
         let bytes = opaque_value::<HOW, _>(bytes);
         enter::<HOW>(stats, Operation::Write);
-        may_fail::<HOW, E>(stats, Operation::Write, calls)?;
+        if HOW == BY_LOT { fail_by_lot(stats, Operation::Write)? } else { fail_first(calls)? }
         Ok(bytes.len())
     });
     operation!(register(stats: &Stats, registry: &Registry, token: &Token, event: Event) -> () {
