@@ -10,7 +10,7 @@ import os
 
 from async_cost.runs.experiments import FOLDER
 from async_cost.workflow.toolchain import ROOT
-from experiments import cells, coverage, methods, shapes
+from experiments import cells, coverage, forks, methods, shapes
 
 #: What makes each table, and how many decimals it has.
 EXPERIMENTS = {
@@ -18,6 +18,7 @@ EXPERIMENTS = {
     "sittings": (coverage.predictions, 6),
     "shapes": (shapes.measure, 1),
     "cells": (cells.compare, 4),
+    "forks": (forks.measure, 4),
     "methods": (methods.identical, 6),
     "orders": (methods.linked, 6),
 }

@@ -65,7 +65,7 @@ def identical(windows: int = 64, window_ms: int = 1000) -> pl.DataFrame:
                 rounds = max(2, round(1000 * window_ms / 2 / (1.5 * warm_up_us + trial_us)))
                 trials, machine = _rounds(setting, number, program, "twins", rounds, warm_up_us, trial_us, samples)
                 parts.append(trials)
-            printed = _run(program, "sequential", warm_up, window_ms // 2 - warm_up)
+            printed = run(program, "sequential", warm_up, window_ms // 2 - warm_up)
             parts.append(printed_estimates("Criterion", number, printed))
             if tango:
                 parts.append(printed_estimates("tango-bench", number, _run_tango(tango, window_ms / 1000)))
@@ -128,7 +128,7 @@ def _with_origin(table: pl.DataFrame, machine: Machine) -> pl.DataFrame:
 def _rounds(setting: str, repeat: int, *command: object) -> tuple[pl.DataFrame, Machine]:
     """The trials that a program measures in interleaved rounds, and where."""
     with tempfile.TemporaryDirectory() as folder:
-        _run(*command, ASYNC_COST_PARTIAL=folder)
+        run(*command, ASYNC_COST_PARTIAL=folder)
         info = read_record(Path(folder, "run.json"))
         time = read_table(Path(folder, f"{STUDY}.time.csv"), TimeRows, STUDY)
     firsts = pl.Series([episode.first_round for episode in info.studies[STUDY].episodes], dtype=pl.UInt32)
@@ -159,21 +159,21 @@ def _built(*options: str) -> Iterator[Path]:
     """Compile the program of the experiments, with these options of rustc, and copy it."""
     cargo = f"cargo rustc --locked -p {STUDY} --all-features --bench experiments --profile bench --message-format=json"
     (ROOT / "target").mkdir(exist_ok=True)
-    printed = _run(*cargo.split(), "--", *options, **CARGO_ENV, **layouts.environment())
+    printed = run(*cargo.split(), "--", *options, **CARGO_ENV, **layouts.environment())
     # Inside the repository, because a kernel's harness looks for the root above its own folder.
     with tempfile.TemporaryDirectory(dir=ROOT / "target", prefix="experiments-") as scratch:
         target = Path(scratch, "program")
-        shutil.copy(_program(printed), target)
+        shutil.copy(program_of(printed), target)
         yield target
 
 
 def _build_tango() -> Path:
     """Compile the program that tango-bench compares with itself: a workspace of its own, downloaded for it alone."""
     cargo = ["cargo", "build", "--locked", "--release", "--message-format=json"]
-    return _program(_run(*cargo, "--manifest-path", TANGO, "--target-dir", ROOT / "target" / "tango", **CARGO_ENV))
+    return program_of(run(*cargo, "--manifest-path", TANGO, "--target-dir", ROOT / "target" / "tango", **CARGO_ENV))
 
 
-def _program(printed: str) -> Path:
+def program_of(printed: str) -> Path:
     """The last program that cargo reports."""
     messages = (json.loads(line) for line in printed.splitlines() if line.startswith("{"))
     return Path([message["executable"] for message in messages if message.get("executable")][-1])
@@ -183,14 +183,14 @@ def _run_tango(program: Path, seconds: float) -> str:
     """The mean times of a program and itself, whose ratio tango-bench reports, as a sequential reading prints them."""
     with tempfile.TemporaryDirectory() as folder:
         # Beyond any difference: else it exits with an error where it finds one.
-        _run(program, "compare", "--time", seconds, "--noise-threshold", 1e9, "--dump", folder)
+        run(program, "compare", "--time", seconds, "--noise-threshold", 1e9, "--dump", folder)
         names = ["base", "candidate", "iterations"]
         samples = pl.read_csv(Path(folder) / f"{BASELINE}.csv", has_header=False, new_columns=names)
     base, candidate = (samples.select((pl.col(name) / pl.col("iterations")).mean()).item() for name in names[:2])
     return f"{BASELINE}\t{base}\n{BASELINE}{CONTROL}\t{candidate}\n"
 
 
-def _run(*command: object, **env: str) -> str:
+def run(*command: object, **env: str) -> str:
     """Run a command to its end and return what it printed. Raises `Unable` with the end of its output if it fails."""
     arguments = [str(part) for part in command]
     done = subprocess.run(arguments, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)

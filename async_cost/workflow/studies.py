@@ -34,7 +34,7 @@ class Study(NamedTuple):
 MEASURED = {
     "zero-cost": Study("zero-cost/measure", quick=3, standard=30),
     "ladder": Study("ladder/measure", quick=2, standard=20),
-    "zero-cost-sockets": Study("zero-cost/sockets", quick=6, standard=30),
+    "zero-cost-sockets": Study("zero-cost/sockets", quick=11, standard=60),
     "spawn-apis": Study("spawn-apis/measure", quick=40, standard=240),
     "call-styles": Study("call-styles/measure", quick=20, standard=65),
     "thread-pools": Study("thread-pools/measure", quick=40, standard=300),

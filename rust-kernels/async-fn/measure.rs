@@ -55,13 +55,15 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::Either;
-use harness::{Bencher, Counts, Key, Study, UnequalWork, copies_of, future_size, limit, prove};
+use harness::{Bencher, Counts, Key, Sample, Study, UnequalWork, copies_of, future_size, limit, prove};
 use tracing::Instrument;
 
 // %% [markdown]
@@ -308,7 +310,7 @@ pub fn copies_by_spawns() -> [(&'static str, harness::Copies); 3] {
     let ready = || call::<InFuture<512>>(Job { waits: 0, ..ONE_CALL });
     let (_, tokio) = copies_of(ready(), |future| runtime.block_on(runtime.spawn(future)));
     let executor = smol::LocalExecutor::new();
-    let (_, smol) = copies_of(ready(), |future| smol::block_on(executor.run(executor.spawn(future))));
+    let (_, smol) = copies_of(ready(), |future| smol::future::block_on(executor.run(executor.spawn(future))));
     [("spawn", here), ("tokio", tokio), ("smol", smol)]
 }
 
@@ -443,7 +445,8 @@ fn places() -> Vec<Row> {
 
 // %% [markdown]
 // A spawn takes the future by value, and each runtime has its own way from there. On tokio a future above a certain size
-// is boxed first.
+// is boxed first. smol's `LocalExecutor` is driven as in [its documentation](https://docs.rs/smol/2.0.2/smol/struct.LocalExecutor.html),
+// by the `block_on` of futures. (That of smol would start a thread for I/O, which everything below would be measured beside.)
 
 // %%
 fn spawns() -> Vec<Row> {
@@ -462,7 +465,7 @@ fn spawns() -> Vec<Row> {
         tokio.block_on(async { tokio.spawn(call::<InFuture<WORDS>>(job)).await.expect("it ends") })
     }));
     let on_smol = sizes!(WORDS => on!(WORDS, smol, job => {
-        smol::block_on(smol.run(smol.spawn(call::<InFuture<WORDS>>(job))))
+        smol::future::block_on(smol.run(smol.spawn(call::<InFuture<WORDS>>(job))))
     }));
     for (variant, ways) in [("a box alone", here), ("tokio", on_tokio), ("smol", on_smol)] {
         let smallest = ways[0].0;
@@ -650,6 +653,152 @@ fn nested() -> Vec<Row> {
         in_task(|job| within!(makes call::<Small>, job; . . . . . . . . . . . . . . .)),
     ));
     rows
+}
+
+// %% [markdown]
+// ## With a wake
+//
+// The calls above wake no task: they are polled again at once. A call that really waits is woken, and its task is polled
+// because of that. So some of them are measured once more, with a wake before each poll but the first, through a waker that
+// is counted by an `Arc`. Does that change what a box or a timeout adds?
+
+// %%
+/// As [`PendingTimes`], but wakes its task each time.
+struct WokenTimes(PendingTimes);
+
+impl Future for WokenTimes {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let outcome = Pin::new(&mut self.0).poll(context);
+        if outcome.is_pending() {
+            context.waker().wake_by_ref();
+        }
+        outcome
+    }
+}
+
+/// As [`call`], but woken.
+async fn call_woken<B: Buffer>(job: Job) -> u64 {
+    let mut buffer = B::obtain();
+    let mut own = MaybeUninit::uninit();
+    let word = buffer.words().get_mut(job.word).unwrap_or(&mut own).write(job.seed);
+    black_box(&mut *word);
+    WokenTimes(PendingTimes(job.waits)).await;
+    *word
+}
+
+/// As [`calls_inline`], but woken.
+async fn calls_woken_inline<B: Buffer>(job: Job) -> u64 {
+    let mut sum = job.seed;
+    for _ in 0..job.calls {
+        sum = sum.wrapping_add(call_woken::<B>(job).await);
+    }
+    sum
+}
+
+/// As [`calls_boxed`], but woken.
+async fn calls_woken_boxed<B: Buffer>(job: Job) -> u64 {
+    let mut sum = job.seed;
+    for _ in 0..job.calls {
+        sum = sum.wrapping_add(Box::pin(call_woken::<B>(job)).await);
+    }
+    sum
+}
+
+/// As [`within_hour`], but woken.
+async fn woken_within_hour(job: Job) -> u64 {
+    tokio::time::timeout(HOUR, call_woken::<Some>(job)).await.expect("an hour does not pass")
+}
+
+// %% [markdown]
+// Its task is polled only after it was woken.
+
+// %%
+/// Whether a task was woken.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// As [`in_task`], but polled only when woken.
+fn in_woken_task<F: Future<Output = u64> + 'static>(make: impl Fn(Job) -> F + 'static) -> Way {
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let bytes = future_size!(make(ONE_CALL));
+    let code = move |job| {
+        let (context, mut task, mut polls) = (&mut Context::from_waker(&waker), spawn(make(job)), 1);
+        loop {
+            if let Poll::Ready(value) = task.as_mut().poll(context) {
+                return Outcome { value, polls };
+            }
+            assert!(woken.0.swap(false, Ordering::Acquire), "nothing has woken it");
+            polls += 1;
+        }
+    };
+    Way { code: Rc::new(code), bytes }
+}
+
+fn woken() -> Vec<Row> {
+    let thousand = |variant: &str, way| buffer_row("woken", variant, (4096, way), 1000);
+    let row = |variant, way| single_call("woken", variant, "bytes=1024".to_owned(), way);
+    let (runtime, timed) = (current_thread(), in_woken_task(woken_within_hour));
+    let code = Rc::clone(&timed.code);
+    let entered = move |job| {
+        let _entered = runtime.enter();
+        code(job)
+    };
+    vec![
+        thousand("inline", in_woken_task(calls_woken_inline::<InFuture<512>>)),
+        thousand("boxed", in_woken_task(calls_woken_boxed::<InFuture<512>>))
+            .compared_with("inline", "a box for each call"),
+        row("alone", in_woken_task(call_woken::<Some>)),
+        row("timeout", Way { code: Rc::new(entered), ..timed }).compared_with("alone", "tokio's `timeout`"),
+    ]
+}
+
+// %% [markdown]
+// ## Beside a second thread
+//
+// Until a process starts its second thread, the C library's allocator need not lock. So the call of 4 KiB is also measured
+// in a process that has one more thread, which does nothing.
+
+// %%
+/// The bench of what is measured in such a process.
+const BESIDE_THREAD: &str = "beside a thread";
+
+fn beside_thread() -> Vec<Row> {
+    let row = |variant, way| buffer_row(BESIDE_THREAD, variant, (4096, way), 1000);
+    vec![
+        row("inline", in_task(calls_inline::<InFuture<512>>)),
+        row("boxed", in_task(calls_boxed::<InFuture<512>>)).compared_with("inline", "a box for each call"),
+    ]
+}
+
+/// A sample of this code in a process of its own that has a second thread.
+fn sample_beside_thread(code: &dyn Fn(Job) -> Outcome, job: Job) -> Sample {
+    const TIMES: u64 = 40;
+    let time = harness::isolated(Duration::from_secs(60), || {
+        std::thread::spawn(|| {
+            loop {
+                std::thread::park();
+            }
+        });
+        let run = || (0..TIMES).for_each(|_| _ = black_box(code(black_box(job))));
+        run();
+        let start = Instant::now();
+        run();
+        start.elapsed()
+    });
+    Sample::new(TIMES, time.unwrap_or_else(|end| panic!("{end}")))
 }
 
 // %% [markdown]
@@ -1122,10 +1271,20 @@ fn shapes() -> Vec<Row> {
 // %%
 /// Every row.
 pub fn rows() -> Vec<Row> {
-    [inline_or_boxed(), places(), spawns(), buffer_arguments(), wrapped(), nested(), shapes()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        inline_or_boxed(),
+        places(),
+        spawns(),
+        buffer_arguments(),
+        wrapped(),
+        nested(),
+        woken(),
+        shapes(),
+        beside_thread(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// What a row counts.
@@ -1157,7 +1316,12 @@ pub fn study() -> Result<Study, UnequalWork> {
             study = study.group(&group, limit::CALLS).control_of(key.clone());
         }
         let (code, job) = (Rc::clone(&way.code), *job);
+        let is_apart = key.bench == BESIDE_THREAD;
+        study = if is_apart { study.uncounted() } else { study };
         study = study.counts(key, proven(&row)?).bench(key.clone(), move |bencher: &mut Bencher<'_>| {
+            if is_apart {
+                return bencher.samples(&mut || sample_beside_thread(&*code, job));
+            }
             bencher.iter(&mut || {
                 black_box(code(black_box(job)));
             });

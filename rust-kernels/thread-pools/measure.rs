@@ -39,7 +39,8 @@
 // to processors is decided at compile time, once per version. Between 0.7 and 0.10 its pools changed only in how they
 // poll futures, in 0.9 in the version of crossbeam, and in 0.10 in how they report metrics; so an older version is used
 // where another flag is needed, and its name says so. In the report all of them are compiled in 16 codegen units, as by
-// the `cargo build --release` of the document, and so are the pools as described; everything else in one.
+// the `cargo build --release` of the document, and so are the pools as described; everything else in one. Where the lean
+// pools meet them, `CBWP (1 unit)` is work stealing as described, compiled in one unit as well.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -57,6 +58,7 @@
 // :dep hdrhistogram = { version = "=7.6.0", default-features = false }
 // :dep rayon = "=1.12.0"
 // :dep thread-pools-described = { path = "../../rust-kernels/thread-pools/described" }
+// :dep thread-pools-described-one-unit = { path = "../../rust-kernels/thread-pools/one-unit" }
 // :dep thread-pools-lean = { path = "../../rust-kernels/thread-pools/lean" }
 // :dep tokio = { version = "=1.54.1", features = ["rt-multi-thread"] }
 
@@ -70,6 +72,7 @@ use std::time::{Duration, Instant};
 use harness::{Bencher, Counts, Key, Sample, Study, UnequalWork, limit};
 use hdrhistogram::Histogram;
 use thread_pools_described::{DescribedCbcp, DescribedCbwp, Subject, Tp};
+use thread_pools_described_one_unit as one_unit;
 use thread_pools_lean::{InBoxes, InOnePlace, Ours, SharedChannel, Stealing};
 
 // %% [markdown]
@@ -363,6 +366,48 @@ impl Observer for Option<&'static Latch> {
 }
 
 // %% [markdown]
+// All workers write to the one counter of that latch, which may hide what their pool does. So there are also counters for
+// each worker apart. Then the thread that waits has to look at them from time to time.
+
+// %%
+/// A counter that shares its cache lines with no other.
+#[derive(Default)]
+#[repr(align(128))]
+struct Apart(AtomicU64);
+
+/// Counts for each worker apart what has arrived.
+pub struct Counters([Apart; 64]);
+
+/// How long the thread that waits does not look.
+const LOOK_AGAIN: Duration = Duration::from_micros(50);
+
+impl Counters {
+    /// Of no arrivals.
+    pub fn none() -> &'static Self {
+        leak(Self(std::array::from_fn(|_| Apart::default())))
+    }
+
+    /// Returns when so many have arrived.
+    pub fn wait(&self, number: u64) {
+        while self.0.iter().map(|of_worker| of_worker.0.load(Ordering::Acquire)).sum::<u64>() < number {
+            std::thread::park_timeout(LOOK_AGAIN);
+        }
+    }
+}
+
+impl Observer for &'static Counters {
+    #[inline]
+    fn end(self) {
+        static WORKERS: AtomicU64 = AtomicU64::new(0);
+        thread_local! {
+            static OWN: u64 = WORKERS.fetch_add(1, Ordering::Relaxed);
+        }
+        let own = OWN.with(|own| *own) as usize % self.0.len();
+        self.0[own].0.fetch_add(1, Ordering::Release);
+    }
+}
+
+// %% [markdown]
 // The message itself. Each of its jobs carries a handle of the pool.
 
 // %%
@@ -623,6 +668,8 @@ pub trait Bursts {
     fn until_last(&self, load: &Load) -> Duration;
     /// Opaque work, and all messages are awaited.
     fn until_all(&self, load: &Load, work: Opaque) -> Duration;
+    /// No work, and all messages are awaited, which each worker counts apart.
+    fn until_all_apart(&self, load: &Load) -> Duration;
     /// All are awaited, and it is known when each of them has ended.
     fn with_arrivals(&self, load: &Load) -> (Duration, Histogram<u64>);
     /// Jobs that hold so many bytes, and all are awaited.
@@ -640,6 +687,11 @@ impl<P: Subject> Bursts for P {
     fn until_all(&self, load: &Load, work: Opaque) -> Duration {
         let latch = Latch::of(load.chains());
         burst(self, load, work, |_| Some(latch), || latch.wait())
+    }
+
+    fn until_all_apart(&self, load: &Load) -> Duration {
+        let counters = Counters::none();
+        burst(self, load, IDLE, |_| counters, || counters.wait(load.chains()))
     }
 
     fn with_arrivals(&self, load: &Load) -> (Duration, Histogram<u64>) {
@@ -942,6 +994,25 @@ impl Subject for NoPool {
     }
 }
 
+/// A pool as described, compiled in one codegen unit.
+#[derive(Clone)]
+pub struct OneUnit<P>(P);
+
+impl<P: one_unit::Subject> Subject for OneUnit<P> {
+    fn make(workers: usize) -> Self {
+        Self(P::make(workers))
+    }
+
+    #[inline]
+    fn execute(&self, job: impl FnOnce() + Send + 'static) {
+        self.0.execute(job);
+    }
+
+    fn end(self) {
+        self.0.end();
+    }
+}
+
 /// A pool under a name.
 #[derive(Clone, Copy)]
 pub struct Variant {
@@ -970,6 +1041,7 @@ pub const NEVER_PARK: Variant = variant::<DescribedCbwp<false>>("CBWP (ws-no-par
 pub const COUNTING: Variant = variant::<DescribedCbwp<true, false>>("CBWP (no ws-timed-fairness)");
 /// The name of the default in the tables on latency.
 pub const CBWP: Variant = variant::<DescribedCbwp>("CBWP");
+pub const ONE_UNIT: Variant = variant::<OneUnit<one_unit::DescribedCbwp>>("CBWP (1 unit)");
 pub const LEAN_CBCP: Variant = variant::<Ours<SharedChannel>>("lean CBCP");
 pub const LEAN_CBWP: Variant = variant::<Ours<Stealing>>("lean CBWP");
 pub const LEAN_NEVER_PARK: Variant = variant::<Ours<Stealing, false>>("lean CBWP (ws-no-park)");
@@ -1113,6 +1185,8 @@ pub enum Kind {
     Published,
     /// Throughput of all jobs, with opaque work.
     All(Opaque),
+    /// Throughput of all jobs, which do nothing and are counted for each worker apart.
+    Apart,
     /// Throughput of jobs whose closures have so many bytes.
     Sized(usize),
     /// Latency as published, with a pause before each burst.
@@ -1142,7 +1216,7 @@ fn published_throughput(scale: Scale) -> Vec<Row> {
     let low = (LOW, 5_000 * scale.messages, 1);
     let high = (HIGH, 50 * scale.messages, 500);
     let variants = [TP, CBCP, DEFAULT, NEVER_PARK, COUNTING, X_CBCP, X_CBWP, X_NEVER_PARK, X_COUNTING];
-    let further = [X_TP, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK];
+    let further = [X_TP, ONE_UNIT, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK];
     let mut cells = vec![];
     for (bench, messages, amplification) in [low, high] {
         for workers in (1..=9).rev() {
@@ -1223,12 +1297,14 @@ fn latency() -> Vec<Row> {
         cells.extend(rows);
     };
     for (size, amplification) in sizes {
-        let all =
-            [TP, CBCP, CBWP, NEVER_PARK, X_CBCP, X_CBWP, X_NEVER_PARK, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK];
+        let crates = [X_CBCP, X_CBWP, X_NEVER_PARK];
+        let all = [TP, CBCP, CBWP, NEVER_PARK, ONE_UNIT, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK];
+        let all = [&all[..], &crates].concat();
         add("latency", size, amplification, Duration::from_millis(100), &all);
     }
     for (size, amplification) in sizes {
-        let all = [TP, CBCP, CBWP, NEVER_PARK, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, RAYON, FUTURES];
+        let all =
+            [TP, CBCP, CBWP, NEVER_PARK, ONE_UNIT, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, RAYON, FUTURES];
         add("whole", size, amplification.min(1_000), Duration::from_millis(10), &all);
     }
     cells
@@ -1252,7 +1328,7 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
     let internal = ("jobs/internal", 50 * scale.messages, 500);
     let lean = [LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, RAYON, RAYON_FIFO];
     let pinned = [PINNED_CBCP, PINNED_CBWP, X_PINNED_CBCP, X_PINNED_CBWP];
-    let every = [TP, CBCP, CBWP].into_iter().chain(pinned).chain(lean);
+    let every = [TP, CBCP, CBWP, ONE_UNIT].into_iter().chain(pinned).chain(lean);
     let mut cells = vec![];
     for (bench, messages, amplification) in [external, internal] {
         let mut add = |variant: Variant, workers, steps, producers, fewer: u64| {
@@ -1274,7 +1350,7 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
             }
         }
         for (steps, fewer) in WORKS {
-            for variant in [TP, CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, RAYON] {
+            for variant in [TP, CBCP, CBWP, ONE_UNIT, LEAN_CBCP, LEAN_CBWP, RAYON] {
                 add(variant, 2, steps, 2, fewer);
             }
             add(NO_POOL, 2, steps, 1, fewer);
@@ -1300,6 +1376,18 @@ fn single_producer(scale: Scale) -> Vec<Row> {
 }
 
 // %% [markdown]
+// Every job of these loads ends on one counter. So here each worker has its own.
+
+// %%
+/// All jobs from outside, counted for each worker apart.
+fn counted_apart(scale: Scale) -> Vec<Row> {
+    let load = Load { workers: 2, producers: 2, messages: 10_000 * scale.messages, amplification: 0 };
+    [TP, CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, RAYON]
+        .map(|of| Row::new("jobs/external", of, "threads=2 work=0 counters=apart", load, Kind::Apart))
+        .into()
+}
+
+// %% [markdown]
 // Closures of 16 to 64 bytes, all from outside: ours store some of them in the job itself, the other two put each into a
 // box.
 
@@ -1311,7 +1399,8 @@ fn closures(scale: Scale) -> Vec<Row> {
     let load = Load { workers: 2, producers: 2, messages: 10_000 * scale.messages, amplification: 0 };
     let row = |bytes| {
         let parameter = format!("threads=2 bytes={bytes}");
-        [LEAN_CBWP, CBWP, RAYON].map(|of| Row::new(BY_BYTES, of, &parameter, load, Kind::Sized(bytes)))
+        [LEAN_CBWP, CBWP, ONE_UNIT, RAYON]
+            .map(|of| Row::new(BY_BYTES, of, &parameter, load, Kind::Sized(bytes)))
     };
     SIZES.into_iter().flat_map(row).collect()
 }
@@ -1322,7 +1411,7 @@ fn closures(scale: Scale) -> Vec<Row> {
 // %%
 /// Trees of 32,767 nodes.
 fn trees() -> Vec<Row> {
-    let variants = [CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, RAYON, RAYON_JOIN, RAYON_SCOPE, CHILI];
+    let variants = [CBCP, CBWP, ONE_UNIT, LEAN_CBCP, LEAN_CBWP, RAYON, RAYON_JOIN, RAYON_SCOPE, CHILI];
     let mut cells = vec![];
     for (workers, steps) in [(2, 0), (2, 100), (1, 0), (1, 100)] {
         let load = Load { workers, producers: 1, messages: 1, amplification: NODES as u32 - 1 };
@@ -1354,6 +1443,7 @@ pub fn cells(scale: Scale) -> Vec<Row> {
         latency(),
         corrected_throughput(scale),
         single_producer(scale),
+        counted_apart(scale),
         closures(scale),
         trees(),
         without_work(),
@@ -1471,6 +1561,9 @@ impl Row {
             Kind::All(work) => (variant.world)(workers, &mut |pool| {
                 bencher.samples(&mut || Sample::new(load.jobs(), pool.until_all(load, work)))
             }),
+            Kind::Apart => (variant.world)(workers, &mut |pool| {
+                bencher.samples(&mut || Sample::new(load.jobs(), pool.until_all_apart(load)))
+            }),
             Kind::Sized(bytes) => (variant.world)(workers, &mut |pool| {
                 bencher.samples(&mut || Sample::new(load.jobs(), pool.of_size(load, bytes)))
             }),
@@ -1522,7 +1615,7 @@ fn is_control(cell: &Row) -> bool {
 /// What one iteration is.
 fn unit(kind: Kind) -> &'static str {
     match kind {
-        Kind::Published | Kind::All(_) | Kind::Sized(_) | Kind::Tree(_) => "job",
+        Kind::Published | Kind::All(_) | Kind::Apart | Kind::Sized(_) | Kind::Tree(_) => "job",
         Kind::LastOfBurst(_) | Kind::WholeBurst(_) => "burst",
         Kind::Idle | Kind::Neighbour => "iteration",
     }
@@ -1553,6 +1646,11 @@ fn described(of: &str, kind: Kind) -> Option<&'static str> {
 /// With what a pool is compared under its load.
 fn baselines(cell: &Row) -> Vec<&'static str> {
     let name = cell.variant.name;
+    let stealing = if cell.kind == Kind::Published { DEFAULT.name } else { CBWP.name };
+    if name == ONE_UNIT.name {
+        return vec![stealing];
+    }
+    let one_unit = (name == LEAN_CBWP.name).then_some(ONE_UNIT.name);
     let pinned = name.strip_suffix(" (pinned)");
     let step = previous_step(name).map(|(before, _)| before).filter(|_| matches!(cell.kind, Kind::All(_)));
     let in_between = step.is_some() && !name.starts_with("lean");
@@ -1562,11 +1660,15 @@ fn baselines(cell: &Row) -> Vec<&'static str> {
         Kind::Idle | Kind::Neighbour => return vec![],
         Kind::Tree(_) if name == RAYON_JOIN.name => return vec![],
         Kind::Tree(_) => {
-            return [described(name, cell.kind), Some(RAYON_JOIN.name)].into_iter().flatten().collect();
+            return [described(name, cell.kind), one_unit, Some(RAYON_JOIN.name)]
+                .into_iter()
+                .flatten()
+                .collect();
         }
         Kind::Published => (false, false),
         _ if in_between || pinned.is_some() => (false, false),
         Kind::All(work) => (work == IDLE || of_the_field, work != IDLE),
+        Kind::Apart => (true, false),
         Kind::Sized(_) => (of_the_field, false),
         Kind::WholeBurst(_) if cell.load.amplification == 1 => (true, false),
         Kind::LastOfBurst(_) | Kind::WholeBurst(_) => {
@@ -1577,6 +1679,7 @@ fn baselines(cell: &Row) -> Vec<&'static str> {
     let baselines = [
         original(name),
         described(name, cell.kind),
+        one_unit,
         step,
         pinned,
         (burst && name == CBCP.name).then_some(TP.name),
@@ -1601,6 +1704,8 @@ fn change(one: &str, other: &str) -> String {
         }
         _ if one.strip_suffix(" (pinned)") == Some(other) => "workers bound to processors",
         (_, "no pool") => "a pool instead of none",
+        ("CBWP (1 unit)", _) => "one codegen unit instead of 16",
+        ("lean CBWP", "CBWP (1 unit)") => "lean instead of as described, both in one codegen unit",
         ("CBWP (ws-no-park)", "CBWP" | "CBWP (default-features)") => "workers that never park",
         ("CBWP (no ws-timed-fairness)", "CBWP (default-features)") => {
             "counting jobs instead of reading the clock"
@@ -1684,6 +1789,11 @@ pub fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
             all.push((cell.key.clone(), one.key.clone(), changed));
         }
     }
+    for cell in cells.iter().filter(|cell| cell.kind == Kind::Apart) {
+        let parameter = format!("threads={} work=0", cell.load.workers);
+        let shared = Key { parameter, ..cell.key.clone() };
+        all.push((cell.key.clone(), shared, "a counter for each worker instead of one for all".to_owned()));
+    }
     // Each size compared with the one before it.
     for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| has_sizes(cell)) {
         let same =
@@ -1716,6 +1826,7 @@ pub fn study_of(scale: Scale) -> Study {
         let (key, load) = (cell.key.clone(), cell.load);
         let jobs = match cell.kind {
             Kind::All(work) => Jobs::Working(work),
+            Kind::Apart => Jobs::Working(IDLE),
             Kind::Sized(bytes) => Jobs::Carrying(bytes),
             _ => Jobs::Published,
         };
@@ -1747,7 +1858,7 @@ pub fn study_of(scale: Scale) -> Study {
         // From the corrected experiment on; elsewhere the process does more than what is timed.
         if matches!(
             cell.kind,
-            Kind::WholeBurst(_) | Kind::All(_) | Kind::Sized(_) | Kind::Tree(_) | Kind::Idle
+            Kind::WholeBurst(_) | Kind::All(_) | Kind::Apart | Kind::Sized(_) | Kind::Tree(_) | Kind::Idle
         ) {
             study = study.resources();
         }

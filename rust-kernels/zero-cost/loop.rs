@@ -377,6 +377,8 @@ pub const MOST_NESTED: u8 = 6;
 pub const RETURNED_BEFORE: u8 = MOST_NESTED + 1;
 /// The optimiser may look into the operations, and make them part of their callers.
 pub const INLINED: u8 = RETURNED_BEFORE + 1;
+/// As [`OPAQUE`], but which calls would block is drawn by lot.
+pub const BY_LOT: u8 = INLINED + 1;
 
 /// Details of the program that are not async.
 pub trait Choices: 'static {
@@ -430,6 +432,7 @@ pub type BackwardSearch = Set<io::Error, io::Error, Slab<Event>, true, false, OP
 pub type EarlyReturn = Set<io::Error, io::Error, Slab<Event>, false, true, OPAQUE, true>;
 pub type Inlined = Set<io::Error, io::Error, Slab<Event>, false, false, INLINED, true>;
 pub type NestedCalls<const CALLS: u8> = Set<io::Error, io::Error, Slab<Event>, false, false, CALLS, true>;
+pub type AnyOrder = Set<io::Error, io::Error, Slab<Event>, false, false, BY_LOT, true>;
 pub type InPlace = Set<io::Error, io::Error, Slab<Event>, false, false, OPAQUE, false>;
 /// All of the others.
 pub type Lean = Set<WouldBlock, Infallible, Vec<Event>, true, true, OPAQUE, false>;
@@ -439,7 +442,8 @@ pub type Lean = Set<WouldBlock, Infallible, Vec<Event>, true, true, OPAQUE, fals
 //
 // Both fail on odd calls and succeed on even ones. A stream counts its reads and writes with *one* counter,
 // so the life of a connection is always the same: a read fails, a read brings the line, a write fails, a
-// write takes the line. Objects come in two flavours, because the published variants do: they hold the ledger
+// write takes the line. A processor may learn that order by heart. So one choice draws by lot which call of two fails, the
+// same half of them. Objects come in two flavours, because the published variants do: they hold the ledger
 // by reference or by `Rc`. The part that does the work does not know which.
 //
 // The poller is level-triggered, like `poll(2)`: whatever is registered is reported each time, with all that it is
@@ -455,6 +459,28 @@ fn fail_first<E: Blocked>(calls: &Cell<u32>) -> Result<(), E> {
     let number = calls.get().wrapping_add(1);
     calls.set(number);
     if number % 2 == 1 { Err(E::new()) } else { Ok(()) }
+}
+
+/// Whether the call with this number, of all calls of its operation, would block: one of the calls 1 and 2, one of the calls 3
+/// and 4, and so on, drawn by lot with a fixed seed. Each [`CONNECTIONS`] pairs end with one that does not, so that an
+/// iteration makes as many calls as in strict order.
+#[inline(always)]
+fn blocks_by_lot(number: u32) -> bool {
+    let pair = number.wrapping_sub(1) / 2;
+    // The finaliser of MurmurHash3.
+    let mut lot = (pair ^ (pair >> 16)).wrapping_mul(0x85eb_ca6b);
+    lot = (lot ^ (lot >> 13)).wrapping_mul(0xc2b2_ae35);
+    let second = (lot >> 31) == 1 && pair % (CONNECTIONS as u32) != CONNECTIONS as u32 - 1;
+    (number % 2 == 1) != second
+}
+
+/// Whether a call of this operation would block, by lot.
+///
+/// # Errors
+/// If it would.
+#[inline(always)]
+fn fail_by_lot<E: Blocked>(stats: &Stats, operation: Operation) -> Result<(), E> {
+    if blocks_by_lot(stats.counts[operation as usize].get()) { Err(E::new()) } else { Ok(()) }
 }
 
 /// Hides a value from the optimiser, where the operation is opaque.
@@ -537,6 +563,7 @@ mod calls {
                     3 => opaque::<$($E,)? 3>($($argument),*), 4 => opaque::<$($E,)? 4>($($argument),*),
                     5 => opaque::<$($E,)? 5>($($argument),*), 6 => opaque::<$($E,)? 6>($($argument),*),
                     RETURNED_BEFORE => opaque::<$($E,)? RETURNED_BEFORE>($($argument),*),
+                    BY_LOT => opaque::<$($E,)? BY_LOT>($($argument),*),
                     _ => body::<$($E,)? INLINED>($($argument),*),
                 }
             }
@@ -546,18 +573,18 @@ mod calls {
     operation!(accept<E: Blocked>(stats: &Stats, calls: &Cell<u32>) -> Result<(), E> {
         let calls = opaque_value::<HOW, _>(calls);
         enter::<HOW>(stats, Operation::Accept);
-        fail_first(calls)
+        if HOW == BY_LOT { fail_by_lot(stats, Operation::Accept) } else { fail_first(calls) }
     });
     operation!(read<E: Blocked>(stats: &Stats, calls: &Cell<u32>, buffer: &mut [u8]) -> Result<usize, E> {
         enter::<HOW>(stats, Operation::Read);
-        fail_first(calls)?;
+        if HOW == BY_LOT { fail_by_lot(stats, Operation::Read)? } else { fail_first(calls)? }
         buffer[..LINE.len()].copy_from_slice(LINE);
         Ok(opaque_value::<HOW, _>(LINE.len()))
     });
     operation!(write<E: Blocked>(stats: &Stats, calls: &Cell<u32>, bytes: &[u8]) -> Result<usize, E> {
         let bytes = opaque_value::<HOW, _>(bytes);
         enter::<HOW>(stats, Operation::Write);
-        fail_first(calls)?;
+        if HOW == BY_LOT { fail_by_lot(stats, Operation::Write)? } else { fail_first(calls)? }
         Ok(bytes.len())
     });
     operation!(register(stats: &Stats, registry: &Registry, token: &Token, event: Event) -> () {

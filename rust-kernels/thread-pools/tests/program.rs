@@ -1,22 +1,26 @@
 //! The measuring program itself: equal work, bursts that end by their error, jobs without a box, comparisons.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use harness::Key;
 use thread_pools::{
-    BLOCKING, CBCP, CBWP, CHILI, COUNTING, Chain, DEFAULT, FUTURES, Folded, IDLE, Jobs, Kind, LEAN_CBCP,
-    LEAN_CBWP, LEAN_NEVER_PARK, LIMIT, Latch, Load, NEVER_PARK, NO_POOL, Opaque, PINNED_CBCP, PINNED_CBWP,
-    RAYON, RAYON_FIFO, RAYON_JOIN, RAYON_SCOPE, Row, SIZES, Scale, TP, Variant, Work, X_CBCP, X_CBWP,
-    X_COUNTING, X_NEVER_PARK, X_PINNED_CBCP, X_PINNED_CBWP, X_TP, cells, comparisons, dependent_steps,
-    distribution, has_sizes, original, prove, prove_tree, study_of, until_precise,
+    BLOCKING, CBCP, CBWP, CHILI, COUNTING, Chain, Counters, DEFAULT, FUTURES, Folded, IDLE, Jobs, Kind,
+    LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, LIMIT, Latch, Load, NEVER_PARK, NO_POOL, ONE_UNIT, Observer,
+    Opaque, PINNED_CBCP, PINNED_CBWP, RAYON, RAYON_FIFO, RAYON_JOIN, RAYON_SCOPE, Row, SIZES, Scale, TP,
+    Variant, Work, X_CBCP, X_CBWP, X_COUNTING, X_NEVER_PARK, X_PINNED_CBCP, X_PINNED_CBWP, X_TP, burst,
+    cells, comparisons, dependent_steps, distribution, has_sizes, original, prove, prove_tree, study_of,
+    until_precise,
 };
+use thread_pools_described::Subject;
 use thread_pools_lean::{Job, Ours, Stealing, Storage};
 
 fn load(workers: usize, producers: u64, messages: u64, amplification: u32) -> Load {
     Load { workers, producers, messages, amplification }
 }
 
-const ALL: [Variant; 23] = [
+const ALL: [Variant; 24] = [
+    ONE_UNIT,
     PINNED_CBCP,
     PINNED_CBWP,
     X_PINNED_CBCP,
@@ -53,6 +57,29 @@ fn all_pools_do_equal_work_under_small_and_crowded_loads() {
                 prove(&key, variant.world, &load, jobs, LIMIT).unwrap();
             }
         }
+    }
+}
+
+/// Counts what has ended beside the counters of each worker.
+#[derive(Clone, Copy)]
+struct Beside(&'static Counters, &'static AtomicU64);
+
+impl Observer for Beside {
+    fn end(self) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.end();
+    }
+}
+
+#[test]
+fn counters_of_each_worker_end_a_burst_when_all_of_it_has_ended() {
+    static ENDED: AtomicU64 = AtomicU64::new(0);
+    let pool = Ours::<Stealing>::make(3);
+    for round in 1..=200 {
+        let counters = Counters::none();
+        let load = load(3, 2, 50, 0);
+        burst(&pool, &load, IDLE, |_| Beside(counters, &ENDED), || counters.wait(load.chains()));
+        assert_eq!(ENDED.load(Ordering::SeqCst), round * load.chains());
     }
 }
 

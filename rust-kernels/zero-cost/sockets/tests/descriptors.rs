@@ -18,6 +18,8 @@ fn open_files() -> usize {
 fn no_file_stays_open() {
     watched(|| {
         for (name, world) in subjects() {
+            // smol keeps its poller.
+            visit(world, &Listener::open(usize::MAX).unwrap(), 1, 1);
             let before = open_files();
             let listener = Listener::open(usize::MAX).unwrap();
             for live in [1, 256] {

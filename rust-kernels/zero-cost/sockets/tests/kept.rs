@@ -37,7 +37,7 @@ fn served(before: &[u8], mut client: impl FnMut(usize, &mut UnixStream, &mut Vec
             all.push(received);
         }
     });
-    assert_eq!(all.len(), 2, "the loop and the async server");
+    assert_eq!(all.len(), 4, "the loop, the async server and tokio's two");
     all
 }
 

@@ -10,7 +10,8 @@ use std::process::Command;
 use std::rc::Rc;
 
 use common::watched;
-use zero_cost_sockets::{Clients, Listener, variants};
+use harness::{Counts, Key};
+use zero_cost_sockets::{Clients, Listener, Variant, variants};
 
 /// Set when this program runs under `strace`.
 const TRACED: &str = "ASYNC_COST_TRACED";
@@ -76,6 +77,24 @@ fn between_marks(trace: &str) -> Vec<BTreeMap<&str, u64>> {
     runs
 }
 
+/// A runtime makes the calls that the ledger knows. tokio makes no other one for a connection, and looks at its poller more
+/// often than it waits; smol also reads in vain before each request, and tells its poller of it.
+fn assert_runtime(key: &Key, variant: &Variant, traced: &BTreeMap<&str, u64>, counted: &Counts) {
+    let sum = |names: &[&str]| names.iter().map(|name| counted[name]).sum::<u64>();
+    assert_eq!(traced["sendto"], sum(&["write", "client_send", "client_announce"]), "{key}: {traced:?}");
+    assert_eq!(traced["close"], sum(&["close", "client_hang_up"]), "{key}: {traced:?}");
+    let (registered, requests) = (sum(&["register", "unregister"]), counted["transactions"]);
+    if variant.name == "smol" {
+        assert!(traced["epoll_ctl"] >= registered + requests, "{key}: {traced:?}");
+        let least = sum(&["spawns", "read"]) + 2 * requests;
+        assert!(traced["recvfrom"] >= least, "{key}: {traced:?}");
+    } else {
+        assert_eq!(traced["epoll_ctl"], registered, "{key}: {traced:?}");
+        assert_eq!(traced["recvfrom"], sum(&["accept", "read", "client_receive"]), "{key}: {traced:?}");
+        assert!(traced["epoll_wait"] >= counted["poll"], "{key}: {traced:?}");
+    }
+}
+
 fn compare_with_ledger(trace: &str) {
     let mut runs = between_marks(trace).into_iter();
     for variant in variants() {
@@ -83,6 +102,10 @@ fn compare_with_ledger(trace: &str) {
             let key = variant.key(load);
             let counted = zero_cost_sockets::count(variant.counted, load);
             let traced = runs.next().unwrap_or_else(|| panic!("{key} was not traced"));
+            if variant.is_on_runtime() {
+                assert_runtime(&key, &variant, &traced, &counted);
+                continue;
+            }
             // Without optimisation, the standard library asks whether a file is open before it closes it.
             let checks = if cfg!(debug_assertions) { traced["close"] } else { 0 };
             assert_eq!(traced.get("fcntl").copied().unwrap_or(0), checks, "{key}: fcntl");

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use zero_cost_sockets::{Clients, Listener, Variant, World, variants};
+use zero_cost_sockets::{BARE, Clients, Listener, Variant, World, variants};
 
 /// How long one test may take before it counts as hanging.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -29,19 +29,22 @@ pub fn watched(test: impl FnOnce()) {
     drop(done);
 }
 
-/// The timed servers and the stand-in, by name.
+/// The timed servers of one request for each connection and their stand-in, by name.
 pub fn subjects() -> impl Iterator<Item = (&'static str, World)> {
-    variants().into_iter().take(4).map(|variant| (variant.name, variant.timed))
+    let (ours, more) = variants().into_iter().partition::<Vec<_>, _>(|variant| variant.loads == BARE);
+    let runtimes = more.into_iter().filter(|variant| variant.is_on_runtime() && !variant.loads[0].keeps());
+    ours.into_iter().chain(runtimes).map(|variant| (variant.name, variant.timed))
 }
 
-/// The timed servers without the stand-in, which knows nothing of trouble.
+/// Our servers, without the stand-in, which knows nothing of trouble, and without runtimes, which wait for ever.
 pub fn servers() -> impl Iterator<Item = (&'static str, World)> {
-    subjects().filter(|(name, _)| *name != "client")
+    subjects().take(3)
 }
 
-/// The timed servers that keep connections, without their stand-in.
+/// The timed servers that keep connections, without their stand-in. Before which wait of smol a client acts is not known.
 pub fn kept_servers() -> impl Iterator<Item = (&'static str, World)> {
-    let keeps = |variant: &Variant| variant.loads[0].keeps() && variant.name != "calls alone";
+    let keeps =
+        |variant: &Variant| variant.loads[0].keeps() && !["calls alone", "smol"].contains(&variant.name);
     variants().into_iter().filter(keeps).map(|variant| (variant.name, variant.timed))
 }
 
