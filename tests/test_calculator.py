@@ -19,7 +19,7 @@ from async_cost.report.notebook import page_of
 from async_cost.report.publish import publish
 from async_cost.runs.find import load_run
 
-ONE = ("spawn/basic_scheduler_spawn_1000", "{}", "")
+ONE = ("spawn/basic_scheduler_spawn_1000", "{}", "driver=task")
 TIMES = {"tokio": 239_000.0, "smol": 597_000.0, "nio": 150_000.0}
 EXAMPLE = {"spawn-one": 2, "box": 3}
 #: A box that a committed machine knows to add less than nothing, or more, and one of its prices that is no evidence.
@@ -30,7 +30,7 @@ ELSEWHERE |= {("spawn-one", "smol"): (430.0, 400.0, 460.0, True)}
 @pytest.fixture(scope="module")
 def page(runs) -> Path:
     """The page of a run of a thousand spawns and of boxes, beside one committed machine."""
-    keys = {who: (ONE[0], who, "") for who in TIMES}
+    keys = {who: (ONE[0], who, ONE[2]) for who in TIMES}
     counts = {key: {"spawns": 1000} for key in keys.values()}
     study = Study({keys[who]: ns for who, ns in TIMES.items()}, baseline="tokio", counts=counts)
     run = make_run(runs / "run", None, ladder=LADDER, others={"runtimes": study}, rounds=60, noise=0.002)
@@ -79,7 +79,7 @@ def test_a_count_changes_sum_interval_and_address_and_a_reload_restores_it(page,
     visit = opened(page, viewport=DESKTOP)
     tab = visit.page
     assert sums(tab)[0][0] == "|".join(together(data, 0, "tokio", spawn_one=2, box=3))
-    tab.get_by_label("spawn and join a thousand tasks that yield, one thread").fill("7.5")
+    tab.get_by_label("spawn and join a thousand tasks that yield, one worker, by a task").fill("7.5")
     changed = sums(tab)
     assert changed[0] == ["|".join(together(data, 0, on, spawn_one=7.5, box=3)) for on in data["runtimes"]]
     assert changed[1][0] == "|".join(together(data, 1, "tokio", spawn_one=7.5, box=3))
@@ -87,7 +87,7 @@ def test_a_count_changes_sum_interval_and_address_and_a_reload_restores_it(page,
     assert tab.url.endswith("#counts:box=3&spawn-one=7.5")
     tab.reload()
     assert sums(tab) == changed
-    tab.get_by_label("spawn and join a thousand tasks that yield, one thread").fill("0")
+    tab.get_by_label("spawn and join a thousand tasks that yield, one worker, by a task").fill("0")
     tab.get_by_label("a box of dyn around a small future").fill("1")
     assert sums(tab)[1][0] == f"{words.MINUS}1.00 ns|{words.MINUS}4.00 ns to 2.00 ns".replace(" ns", f"{words.NBSP}ns")
     tab.get_by_label("an async lock that a hundred tasks want").fill("1")

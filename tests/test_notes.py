@@ -4,7 +4,7 @@ import re
 
 import nbformat
 import pytest
-from made_up_runs import OFF, make_run
+from made_up_runs import OFF, Study, make_run
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from async_cost import words
@@ -74,6 +74,17 @@ def test_a_number_of_a_table_is_a_link(run, rows):
     for row in rows:
         shown = figures.value(figures.RATIO, row["ratio"], row["low"], row["high"]).split(" ")[0]
         assert f'<a href="#note-{address(row)}">{shown}</a>' in html
+
+
+def test_busy_threads_of_both_sides_stand_beside_their_ratio(runs):
+    one, two = (("spawn", name, "") for name in ("tokio", "nio"))
+    metrics = {one: {"busy_threads": 1}, two: {"busy_threads": 3}}
+    study = Study({one: 2000.0, two: 1000.0}, baseline="tokio", metrics=metrics)
+    run = make_run(runs / "busy", None, others={"runtimes": study}, rounds=40)
+    reading = Reading(load_run(run))
+    assert ">3 / 1<" in comparison_table(reading.comparisons.filter(variant="nio"), "nio").data
+    assert ">1 / 3<" in comparison_table(reading.comparisons.filter(variant="tokio"), "tokio").data
+    assert "busy threads" not in comparison_table(reading.comparisons.with_columns(busy=None), "none").data
 
 
 def test_a_row_that_is_no_comparison_or_has_other_numbers_has_no_note(rows):

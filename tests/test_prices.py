@@ -9,8 +9,8 @@ from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.runs.find import load_run, reference_run
 from async_cost.workflow.studies import MEASURED
 
-SPAWN = ("spawn/basic_scheduler_spawn_1000", "tokio", "")
-SMOL = (SPAWN[0], "smol", "")
+SPAWN = ("spawn/basic_scheduler_spawn_1000", "tokio", "driver=task")
+SMOL = (SPAWN[0], "smol", SPAWN[2])
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_the_runtimes_had_as_many_workers_and_the_driver_that_is_said():
     run = reference_run()
     counted = run.counts("runtimes").filter(counter="workers")
     cores = str(run.info.machine.logical_cores)
-    of_runtimes = prices.entries().filter(study="runtimes").join(counted, on=["study", *KEY], how="left")
+    of_runtimes = prices.entries().filter(study="runtimes").join(counted, on=["study", *KEY])
     assert of_runtimes.height
     for entry in of_runtimes.iter_rows(named=True):
         parameters = dict(part.split("=", 1) for part in entry["parameter"].split() if "=" in part)
@@ -53,6 +53,12 @@ def test_the_runtimes_had_as_many_workers_and_the_driver_that_is_said():
         assert parameters.items() & entry.items() == {
             at for at in parameters.items() if at[0] in ("driver", "workers")
         }, entry
+
+
+def test_runtimes_are_priced_side_by_side_only_where_one_driver_means_the_same_on_all():
+    of_runtimes = prices.entries().filter(study="runtimes").with_columns(others=pl.len().over("what"))
+    assert set(of_runtimes.filter(pl.col("others") > 1)["driver"]) == {"task", "outside"}
+    assert set(of_runtimes.filter(driver="block_on")["variant"]) == {"tokio"}
 
 
 def test_everything_that_a_reader_looks_for_is_listed_and_the_reference_run_knows_sixty():
@@ -77,7 +83,7 @@ def test_a_difference_is_what_one_thing_adds_to_a_unit(listed):
 
 
 def test_a_whole_is_shared_out_among_what_an_iteration_does(listed):
-    row = listed.filter(bench=SPAWN[0], variant="tokio").row(0, named=True)
+    row = listed.filter(bench=SPAWN[0], variant="tokio", parameter=SPAWN[2]).row(0, named=True)
     assert row["ns"] == pytest.approx(500, rel=0.01) and row["low"] < row["ns"] < row["high"]
     assert row["cpu_ns"] == pytest.approx(900, rel=0.01)
     assert row["allocations"] == 2 and row["bytes"] == 64 and row["instructions"] is None
@@ -87,10 +93,13 @@ def test_what_is_not_measured_says_why(listed):
     assert "no study" in listed.filter(kind="block_on")["lacks"][0]
     assert "does not hold thread-pools" in listed.filter(study="thread-pools")["lacks"][0]
     assert (
-        listed.filter(bench=SPAWN[0], variant="nio")["lacks"][0]
-        == f"{SPAWN[0]} by nio and spawns of nio were not measured"
+        listed.filter(bench=SPAWN[0], variant="nio", parameter=SPAWN[2])["lacks"][0]
+        == f"{SPAWN[0]} by nio (driver=task) and spawns of nio (driver=task) were not measured"
     )
-    assert listed.filter(bench=SPAWN[0], variant="smol")["lacks"][0] == "spawns of smol was not measured"
+    assert (
+        listed.filter(bench=SPAWN[0], variant="smol", parameter=SPAWN[2])["lacks"][0]
+        == "spawns of smol (driver=task) was not measured"
+    )
     assert listed.filter(pl.col("lacks").is_not_null())["ns"].null_count() == listed["ns"].null_count()
 
 

@@ -55,6 +55,7 @@ def comparison_table(frame: pl.DataFrame, title: str) -> Table | None:
             "ratio [95 %]": figures.value(figures.RATIO, row["ratio"], row["low"], row["high"], address(row)),
             f"more {words.one(row['unit'] or 'iteration')}": figures.added(row),
             "published": None if row["published"] is None else words.number(row["published"]),
+            "busy threads": _busy(row),
             "verdict": _word(row),
         }
 
@@ -62,6 +63,12 @@ def comparison_table(frame: pl.DataFrame, title: str) -> Table | None:
     rows = pl.DataFrame(map(shown, given), infer_schema_length=None)
     known = [column.name for column in rows if column.null_count() < rows.height]
     return table(rows.select(known), title, filter(None, map(address, given)))
+
+
+def _busy(row: dict) -> str | None:
+    """How many threads of each side were busy, if the study looks; the caller of `block_on` counts."""
+    sides = row["busy"], row["baseline_busy"]
+    return None if None in sides else " / ".join(f"{threads:g}" for threads in sides)
 
 
 def _word(row: dict) -> str | None:

@@ -117,7 +117,8 @@ def both_ways(rows: pl.DataFrame) -> pl.DataFrame:
     """
     ends = [("low", "high"), ("q1", "q3"), ("next_low", "next_high"), ("undisturbed_low", "undisturbed_high")]
     other_end = {name: name for name in ("ratio", "undisturbed")} | dict(ends) | {high: low for low, high in ends}
-    back = rows.rename(dict(zip(PAIR, (*BASE_KEY, *KEY), strict=True))).with_columns(
+    turned = dict(zip(PAIR, (*BASE_KEY, *KEY), strict=True)) | {"busy": "baseline_busy", "baseline_busy": "busy"}
+    back = rows.rename(turned).with_columns(
         **{name: 1 / pl.col(end) for name, end in other_end.items()},
         added_ns=-pl.col("added_ns"),
         added_low=-pl.col("added_high"),

@@ -15,8 +15,8 @@ from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.run import Run
 
 #: Metrics that add up over the iterations of a sample: processor time, the kernel's part of it, the time that passed,
-#: and how often the scheduler took the processor away.
-TOTALS = ("cpu_ns", "kernel_ns", "wall_ns", "voluntary_switches", "involuntary_switches")
+#: how often the scheduler took the processor away, and calls.
+TOTALS = ("cpu_ns", "kernel_ns", "wall_ns", "voluntary_switches", "involuntary_switches", "calls")
 #: The kind of a group whose trials run on one thread in one process.
 ALONE = "one thread"
 #: The quantile of its trials that represents a key on an undisturbed machine.

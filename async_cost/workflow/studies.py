@@ -40,7 +40,7 @@ MEASURED = {
     "thread-pools": Study("thread-pools/measure", quick=40, standard=300),
     "servers": Study("servers/measure", quick=40, standard=175),
     "runtimes-executor": Study("runtimes/executor", quick=2, standard=15),
-    "runtimes": Study("runtimes/measure", quick=60, standard=290),
+    "runtimes": Study("runtimes/measure", quick=100, standard=480),
     "runtimes-std-mutex": Study("runtimes/std-mutex", quick=3, standard=7),
     "async-fn": Study("async-fn/measure", quick=5, standard=50),
     "async-fn-stopping": Study("async-fn/stopping", quick=5, standard=40),

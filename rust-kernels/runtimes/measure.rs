@@ -46,6 +46,7 @@
 // :dep futures = "=0.3.34"
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep nio = "=0.1.4"
+// :dep pin-project-lite = "=0.2.17"
 // :dep rand = "=0.10.3"
 // :dep runtimes-executor = { path = "../../rust-kernels/runtimes/executor" }
 // :dep smol = "=2.0.2"
@@ -56,22 +57,25 @@
 // are those of `parking_lot`. [What these alone change](std-mutex.ipynb) is measured apart.
 
 // %%
+use std::cell::Cell;
 use std::fmt::{Debug, Write};
 use std::future::{Future, poll_fn, ready};
 use std::hint::black_box;
 use std::pin::{Pin, pin};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::task::{Context, Poll};
-use std::thread;
+use std::thread::{self, LocalKey};
 use std::time::{Duration, Instant};
 
 use futures::channel::{mpsc, oneshot};
 use futures::{FutureExt, Sink, SinkExt, Stream, StreamExt};
-use harness::{Bencher, Counts, Key, Study, UnequalWork};
+use harness::{Bencher, Counts, Key, Sample, Study, UnequalWork};
+use pin_project_lite::pin_project;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use runtimes_executor::Settings;
 use tokio::runtime::Builder;
 use tokio::sync::{Notify, Semaphore};
 
@@ -330,7 +334,9 @@ async fn use_timers<C: Clock>(timer: Timer, times: u64) {
 // ## tokio
 //
 // One worker is tokio's scheduler for the calling thread, as published; only the timer suite wants a thread for it.
-// `block_on` polls the root on the calling thread.
+// `block_on` polls the root on the calling thread. This is what
+// [its documentation shows](https://docs.rs/tokio/latest/tokio/runtime/index.html): a runtime from a `Builder`, and its
+// `block_on`.
 //
 // A worker of tokio that finds nothing to do waits in the drivers for sockets and time, where there are any: a system
 // call that ours, which has no I/O driver, never makes. tokio's own suites for notifications, broadcasts, watches,
@@ -398,7 +404,8 @@ impl Runtime for Tokio {
 // ## nio
 //
 // `block_on` moves the root to worker 0, whatever the number of workers, and the calling thread sleeps until the
-// root is ready.
+// root is ready. Runtime and `block_on` are those of
+// [the document's own benchmarks](https://github.com/nurmohammed840/nio/tree/45921ca/benchmarks).
 
 // %%
 /// nio.
@@ -458,9 +465,10 @@ impl Runtime for Nio {
 // ## Ours
 //
 // The caller of `block_on` takes over the place of a worker that rests. So the root runs on the calling thread, as in
-// tokio, *and* on a worker, as in nio.
-// [What it lacks](executor.ipynb) compared with tokio may be part of its times: no sockets, no abort, no ids of tasks, no
-// budget, no metrics.
+// tokio, *and* on a worker, as in nio. [Its notebook](executor.ipynb) is its documentation.
+//
+// No more of its workers are awake than there are processors, so a row with more workers compares that policy, too. In
+// these rows `ours (all awake)` wakes up to all of them, as tokio and nio do.
 
 // %%
 /// The executor of the other notebook of this room.
@@ -476,11 +484,19 @@ impl Clock for Ours {
     }
 }
 
+impl Ours {
+    /// As many workers are awake as there are, whatever the number of processors.
+    fn all_awake(load: Load) -> Self {
+        let settings = Settings { awake: load.workers, ..Settings::new(load.workers) };
+        Self(runtimes_executor::Runtime::new(settings))
+    }
+}
+
 impl Runtime for Ours {
     type Handle<T: Output> = Unwrapped<runtimes_executor::JoinHandle<T>>;
 
     fn new(load: Load) -> Self {
-        Self(runtimes_executor::Runtime::new(runtimes_executor::Settings::new(load.workers)))
+        Self(runtimes_executor::Runtime::new(Settings::new(load.workers)))
     }
 
     fn spawn<T: Output>(task: impl Task<T>) -> Self::Handle<T> {
@@ -505,19 +521,163 @@ impl Runtime for Ours {
 }
 
 // %% [markdown]
+// ## Ours, with what tokio does for each task
+//
+// tokio does more for its users than ours does, and some of it for each task: where ours is faster, that may be why. Two
+// of these services are added here around the tasks and handles of ours:
+//
+// - `ours (ids)`: a task has a number from a shared counter, which its thread knows during each poll. In tokio that is
+//   [`task::id`](https://docs.rs/tokio/latest/tokio/task/fn.id.html).
+// - `ours (budget)`: each poll has a [budget](https://docs.rs/tokio/latest/tokio/task/coop/index.html) of 128, from which
+//   each join handle that is ready takes one. If none is left, the task wakes itself, and lets others run. (tokio's
+//   channels and locks ask for its budget on all runtimes; only on tokio does one run out.)
+// - `ours (ids, budget)` does both. Abort, metrics and sockets are not added; the rows of tokio without drivers say what
+//   its drivers take.
+
+// %%
+/// What a poll may take.
+pub const BUDGET: u8 = 128;
+
+thread_local! {
+    /// What is left for the poll that this thread is in; `None` outside of tasks with a budget.
+    static LEFT: Cell<Option<u8>> = const { Cell::new(None) };
+    /// The number of the task that this thread polls.
+    static CURRENT: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// The number of the calling task, if it has one.
+pub fn task_id() -> Option<u64> {
+    CURRENT.get()
+}
+
+/// Puts back what a thread had before.
+struct Restore<T: Copy + 'static>(&'static LocalKey<Cell<T>>, T);
+
+impl<T: Copy> Restore<T> {
+    fn after(cell: &'static LocalKey<Cell<T>>, value: T) -> Self {
+        Self(cell, cell.replace(value))
+    }
+}
+
+impl<T: Copy> Drop for Restore<T> {
+    fn drop(&mut self) {
+        self.0.set(self.1);
+    }
+}
+
+// %% [markdown]
+// The number is in the task, as in tokio; a task without one has no room for it.
+
+// %%
+/// The services of a task: a number if `IDS` is 1, and a budget.
+pub struct Services<const IDS: usize, const BUDGETED: bool>([u64; IDS]);
+
+pin_project! {
+    /// A task with services.
+    pub struct Served<F, S> {
+        services: S,
+        #[pin]
+        task: F,
+    }
+}
+
+impl<F, const IDS: usize, const BUDGETED: bool> Served<F, Services<IDS, BUDGETED>> {
+    pub fn new(task: F) -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self { services: Services([(); IDS].map(|()| LAST.fetch_add(1, Ordering::Relaxed))), task }
+    }
+}
+
+impl<F: Future, const IDS: usize, const BUDGETED: bool> Future for Served<F, Services<IDS, BUDGETED>> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let _id = this.services.0.first().map(|id| Restore::after(&CURRENT, Some(*id)));
+        let _left = BUDGETED.then(|| Restore::after(&LEFT, Some(BUDGET)));
+        this.task.poll(context)
+    }
+}
+
+/// A handle that takes from the budget of the poll, if `BUDGETED`.
+pub struct Taking<H, const BUDGETED: bool>(pub H);
+
+impl<H: Future + Unpin, const BUDGETED: bool> Future for Taking<H, BUDGETED> {
+    type Output = H::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<H::Output> {
+        let left = LEFT.get().filter(|_| BUDGETED);
+        if left == Some(0) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let polled = Pin::new(&mut self.0).poll(context);
+        if polled.is_ready()
+            && let Some(left) = left
+        {
+            LEFT.set(Some(left - 1));
+        }
+        polled
+    }
+}
+
+// %% [markdown]
+// The runtime is the same.
+
+// %%
+/// Our executor with these services.
+pub struct OursServed<const IDS: usize, const BUDGETED: bool>(Ours);
+
+impl<const IDS: usize, const BUDGETED: bool> Runtime for OursServed<IDS, BUDGETED> {
+    type Handle<T: Output> = Taking<<Ours as Runtime>::Handle<T>, BUDGETED>;
+
+    fn new(load: Load) -> Self {
+        Self(Ours::new(load))
+    }
+
+    fn spawn<T: Output>(task: impl Task<T>) -> Self::Handle<T> {
+        Taking(Ours::spawn(Served::<_, Services<IDS, BUDGETED>>::new(task)))
+    }
+
+    fn spawn_outside<T: Output>(&self, task: impl Task<T>) -> Self::Handle<T> {
+        Taking(self.0.spawn_outside(Served::<_, Services<IDS, BUDGETED>>::new(task)))
+    }
+
+    fn block_on(&self, root: impl Future<Output = ()> + Send) {
+        self.0.block_on(root);
+    }
+
+    fn spawn_blocking<T: Output>(call: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T> {
+        Taking(Ours::spawn_blocking(call))
+    }
+
+    fn spawn_timers(timer: Timer, times: u64) -> Self::Handle<()> {
+        Self::spawn(use_timers::<Ours>(timer, times))
+    }
+}
+
+// %% [markdown]
 // ## smol
 //
-// smol is an executor without threads of its own: any thread can run it. The threads here do nothing else. `smol::block_on`
-// polls the root on the calling thread, and nothing but the root.
+// smol is an executor without threads of its own: any thread can run it. Its documentation shows two ways to wait for a
+// root, and they are two programs:
+//
+// - `smol` is what [`smol::spawn`](https://docs.rs/smol/latest/smol/fn.spawn.html) shows: threads in the background run the
+//   executor, and `smol::block_on(root)` polls the root on the calling thread, and nothing but the root.
+// - `smol (run)` is what [`Executor::run`](https://docs.rs/smol/latest/smol/struct.Executor.html#method.run) shows:
+//   `smol::block_on(executor.run(root))`. The calling thread runs tasks as well, as one of as many threads as there are
+//   workers; a single worker is the calling thread, as in tokio.
+//
+// Where the root is a task, or a thread outside waits for the last task, `block_on` has no part, and there is one smol.
 //
 // It has no timeout of its own; this one is made as its documentation shows.
 
 // %%
-/// smol, with threads that run its executor.
-pub struct Smol;
+/// smol, with threads that run its executor; with `RUNS`, the caller of `block_on` is one of them.
+pub struct Smol<const RUNS: bool = false>;
 
 /// The executor of these threads; there is one such runtime in a process.
-static SMOL: smol::Executor<'static> = smol::Executor::new();
+static SMOL_EXECUTOR: smol::Executor<'static> = smol::Executor::new();
 
 async fn smol_timeout<T>(duration: Duration, future: impl Future<Output = T>) -> Option<T> {
     let late = async {
@@ -527,7 +687,7 @@ async fn smol_timeout<T>(duration: Duration, future: impl Future<Output = T>) ->
     smol::future::or(async { Some(future.await) }, late).await
 }
 
-impl Clock for Smol {
+impl<const RUNS: bool> Clock for Smol<RUNS> {
     fn sleep(duration: Duration) -> impl Future {
         smol::Timer::after(duration)
     }
@@ -541,22 +701,26 @@ impl Clock for Smol {
 // Dropping a handle of smol cancels its task, so it is detached where others drop it.
 
 // %%
-impl Runtime for Smol {
+impl<const RUNS: bool> Runtime for Smol<RUNS> {
     type Handle<T: Output> = smol::Task<T>;
 
     fn new(load: Load) -> Self {
-        for _ in 0..load.workers {
-            thread::spawn(|| smol::block_on(SMOL.run(std::future::pending::<()>())));
+        for _ in usize::from(RUNS)..load.workers {
+            thread::spawn(|| smol::block_on(SMOL_EXECUTOR.run(std::future::pending::<()>())));
         }
         Self
     }
 
     fn spawn<T: Output>(task: impl Task<T>) -> smol::Task<T> {
-        SMOL.spawn(task)
+        SMOL_EXECUTOR.spawn(task)
     }
 
     fn block_on(&self, root: impl Future<Output = ()> + Send) {
-        smol::block_on(root);
+        if RUNS {
+            smol::block_on(SMOL_EXECUTOR.run(root));
+        } else {
+            smol::block_on(root);
+        }
     }
 
     fn spawn_blocking<T: Output>(call: impl FnOnce() -> T + Send + 'static) -> smol::Task<T> {
@@ -576,7 +740,8 @@ impl Runtime for Smol {
 // ## async-std
 //
 // Discontinued; its authors point to smol. It is measured in one suite, `rt_multi_threaded`, which is about its queues
-// and about nothing else. Its threads are those of a global executor; here it gets their number.
+// and about nothing else. Its threads are those of a global executor; here it gets their number. The root is polled by
+// [`task::block_on`](https://docs.rs/async-std/latest/async_std/task/fn.block_on.html), as there.
 
 // %%
 /// async-std.
@@ -735,6 +900,12 @@ pub const NIO: &str = "nio";
 const OURS: &str = "ours";
 const ASYNC_STD: &str = "async-std";
 const NO_DRIVERS: &str = "tokio (no drivers)";
+const SMOL: &str = "smol";
+const SMOL_RUN: &str = "smol (run)";
+const AWAKE: &str = "ours (all awake)";
+const WITH_IDS: &str = "ours (ids)";
+const WITH_BUDGET: &str = "ours (budget)";
+const WITH_BOTH: &str = "ours (ids, budget)";
 
 /// A suite on one runtime.
 type Suite<R> = fn(&'static R, Load) -> Iterations;
@@ -1173,6 +1344,73 @@ pub fn notify_waiters<R: Runtime>(runtime: &'static R, load: Load) -> Iterations
 }
 
 // %% [markdown]
+// How loose, the same loop says when it counts its calls: most of them come before the task that they are to wake has
+// run, and wake nothing. How many, differs from process to process, and so does the time. So of these rows we only repeat
+// what the document claims.
+
+// %%
+/// Calls of the outside thread, where they are counted, and iterations of a sample that counts them.
+const COUNTED_ITERATIONS: u64 = 10;
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+fn counted_notify_one<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    notify(runtime, load, |waiting| {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        waiting.notify_one();
+    })
+}
+
+fn counted_notify_waiters<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    notify(runtime, load, |waiting| {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        waiting.notify_waiters();
+    })
+}
+
+// %% [markdown]
+// **Acknowledged.** Here no call is futile: the outside thread calls again when each task that was woken has said so,
+// and waits for the next wake already. Wakes and calls are counted exactly.
+
+// %%
+/// Wakes `woken` tasks at a time, 500 in all; each answers before the next call.
+fn acknowledged<R: Runtime>(runtime: &'static R, load: Load, woken: usize, call: fn(&Notify)) -> Iterations {
+    let (notify, counter) = leak((Notify::new(), AtomicUsize::new(0)));
+    for _ in 0..load.n {
+        R::detach(runtime.spawn_outside(async move {
+            loop {
+                let notified = notify.notified();
+                counter.fetch_add(1, Ordering::Release);
+                notified.await;
+                note("received");
+            }
+        }));
+    }
+    let answers = |all: usize| {
+        while counter.load(Ordering::Acquire) < all {
+            std::hint::spin_loop();
+        }
+    };
+    let mut all = load.n;
+    answers(all);
+    timed(move || {
+        for _ in 0..WAKE_UPS / woken {
+            note("calls");
+            call(notify);
+            all += woken;
+            answers(all);
+        }
+    })
+}
+
+fn acknowledged_one<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    acknowledged(runtime, load, 1, Notify::notify_one)
+}
+
+fn acknowledged_waiters<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    acknowledged(runtime, load, load.n, Notify::notify_waiters)
+}
+
+// %% [markdown]
 // **A glance.** A hundred tasks that wait on one `Notify`, on six workers. Let each of them compute for a while:
 // `busy_us: 10`.
 
@@ -1386,7 +1624,8 @@ fn locked<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 pub type Start = fn(Load) -> Iterations;
 
 /// The runtimes, by their names in the data.
-const RUNTIMES: [&str; 6] = [TOKIO, NIO, OURS, "smol", ASYNC_STD, NO_DRIVERS];
+const RUNTIMES: [&str; 11] =
+    [TOKIO, NIO, OURS, SMOL, ASYNC_STD, NO_DRIVERS, SMOL_RUN, AWAKE, WITH_IDS, WITH_BUDGET, WITH_BOTH];
 
 #[inline]
 fn on_all(suite: &str, runtime: &str) -> Start {
@@ -1404,21 +1643,31 @@ fn on_all(suite: &str, runtime: &str) -> Start {
             }
         };
     }
+    if [WITH_IDS, WITH_BUDGET, WITH_BOTH].contains(&runtime) {
+        return on_all! {
+            [
+                WITH_IDS => OursServed::<1, false>::new, WITH_BUDGET => OursServed::<0, true>::new,
+                WITH_BOTH => OursServed::<1, true>::new
+            ]
+            spawn_and_yield request_reply spawn_from pipeline fork_join locked
+        };
+    }
     on_all! {
         [
-            TOKIO => Tokio::new, NIO => Nio::new, OURS => Ours::new, "smol" => Smol::new,
-            ASYNC_STD => AsyncStd::new, NO_DRIVERS => Tokio::without_drivers
+            TOKIO => Tokio::new, NIO => Nio::new, OURS => Ours::new, SMOL => Smol::<false>::new,
+            ASYNC_STD => AsyncStd::new, NO_DRIVERS => Tokio::without_drivers, SMOL_RUN => Smol::<true>::new,
+            AWAKE => Ours::all_awake
         ]
         spawn_many_on_one spawn_many_on_one_busy spawn_many_local spawn_many_remote spawn_many_remote_idle
         spawn_many_remote_busy1 spawn_many_remote_busy2 ping_pong yield_many chained_spawn spawn_blocking
         spawn_and_yield broadcast watch request_reply mpsc_contended mpsc_alone notify_one notify_waiters
-        semaphore_in_tasks semaphore_in_futures semaphore_in_turn timer_operations expiry spawn_from
-        pipeline fork_join locked
+        counted_notify_one counted_notify_waiters acknowledged_one acknowledged_waiters semaphore_in_tasks
+        semaphore_in_futures semaphore_in_turn timer_operations expiry spawn_from pipeline fork_join locked
     }
 }
 
 // %% [markdown]
-// A row of the document may be measured under other loads, too: then on the three runtimes that this is about.
+// A row of the document may be measured under other loads, too.
 
 // %%
 /// One test under one load.
@@ -1441,13 +1690,40 @@ pub struct Row {
 }
 
 // %% [markdown]
-// A row begins on four runtimes, in one suite on five, and where tokio's own suites have no drivers, on tokio without
-// them; what is changed in it may need fewer.
+// Which runtimes a row has follows from the row:
+//
+// - tokio, nio and ours have all, and smol all but the longest, and the second table of `sync_notify`, which differs in a
+//   setting of nio.
+// - async-std has published rows of one suite.
+// - tokio without drivers has the suites that tokio runs like this itself.
+// - smol's second way has the published rows in which `block_on` waits for the root, and no worker must be a thread of its
+//   own.
+// - `ours (all awake)` has the published rows with so many workers that it may differ from `ours`, but for the longest.
+// - Ours with services has a thousand tasks or messages, and programs, where a task drives them: there, services cost most.
 
 // %%
+/// The tables of `sync_notify`, by nio's setting; its default comes first.
+const TABLES: [&str; 2] = ["table: min_tasks_per_worker=3", "table: min_tasks_per_worker=10"];
 /// The suites that tokio runs without drivers itself.
 const WITHOUT_DRIVERS: [&str; 6] =
     ["sync_notify", "sync_broadcast", "sync_watch", "sync_semaphore", "sync_mpsc_oneshot", "spawn"];
+/// Programs whose iterations end with a report or an answer, and not with a root.
+const WITHOUT_ROOT: [&str; 11] = [
+    "spawn_many_local",
+    "ping_pong",
+    "yield_many",
+    "chained_spawn",
+    "notify_one",
+    "notify_waiters",
+    "counted_notify_one",
+    "counted_notify_waiters",
+    "acknowledged_one",
+    "acknowledged_waiters",
+    "spawn_from",
+];
+/// Suites with four or six workers.
+const CROWDS: [&str; 6] =
+    ["rt_multi_threaded", "sync_notify", "sync_broadcast", "sync_watch", "sync_semaphore", "sync_mpsc"];
 
 impl Row {
     fn new(
@@ -1457,23 +1733,46 @@ impl Row {
         expected: &[(&'static str, usize)],
     ) -> Self {
         let (bench, parameter) = (bench.into(), String::new());
-        let mut runtimes = RUNTIMES.to_vec();
-        let suite = bench.split('/').next().unwrap_or_default();
-        runtimes.retain(|name| match *name {
-            ASYNC_STD => suite == "rt_multi_threaded",
-            NO_DRIVERS => WITHOUT_DRIVERS.contains(&suite),
-            _ => true,
-        });
         let expected = expected.iter().map(|(name, count)| (*name, *count as u64)).collect();
-        Self { bench, parameter, program, load, runtimes, expected, iterations: 1 }
+        Self { bench, parameter, program, load, runtimes: vec![], expected, iterations: 1 }.on_its_runtimes()
     }
 
-    /// The same test under another load, on the runtimes of the document, with and without drivers, and on ours.
+    /// On all runtimes that it can have, or is for.
+    fn on_its_runtimes(mut self) -> Self {
+        let (suite, load) = (self.suite(), self.load);
+        let is_published = self.parameter.is_empty() || self.parameter == TABLES[0];
+        let has = |runtime: &str| match runtime {
+            SMOL => !self.is_long() && self.parameter != TABLES[1],
+            ASYNC_STD => suite == "rt_multi_threaded" && is_published,
+            NO_DRIVERS => WITHOUT_DRIVERS.contains(&suite),
+            SMOL_RUN => is_published && self.waits_by_block_on() && !load.threads && !self.is_long(),
+            AWAKE => is_published && CROWDS.contains(&suite) && load.workers > 1 && !self.is_long(),
+            WITH_IDS | WITH_BUDGET | WITH_BOTH => match suite {
+                "spawn_from" => load.from == Origin::Worker,
+                "spawn" | "sync_mpsc_oneshot" => load.driver == Driver::Task && load.n == 1000,
+                _ => suite == "programs",
+            },
+            _ => true,
+        };
+        self.runtimes = RUNTIMES.into_iter().filter(|name| has(name)).collect();
+        self
+    }
+
+    /// Whether the outside thread waits for the root of an iteration, in the runtime's own `block_on`.
+    fn waits_by_block_on(&self) -> bool {
+        self.load.driver == Driver::BlockOn && !WITHOUT_ROOT.contains(&self.program)
+    }
+
+    /// Whether it is all computation, and takes long.
+    fn is_long(&self) -> bool {
+        ["broadcast", "watch"].contains(&self.program) && self.load.n > 100
+    }
+
+    /// The same test under another load.
     fn under(&self, parameter: impl Into<String>, change: impl FnOnce(&mut Load)) -> Self {
         let mut row = Self { parameter: parameter.into(), ..self.clone() };
-        row.runtimes.retain(|name| [TOKIO, NIO, OURS, NO_DRIVERS].contains(name));
         change(&mut row.load);
-        row
+        row.on_its_runtimes()
     }
 
     /// On this runtime only.
@@ -1551,8 +1850,7 @@ fn spawn_rows() -> Vec<Row> {
 }
 
 // %% [markdown]
-// Then those of channels. The large broadcasts and watches are all computation, and long, so only the runtimes of the
-// document and ours run them.
+// Then those of channels. The large broadcasts and watches are all computation, and long, so smol does not run them.
 
 // %%
 #[inline]
@@ -1566,8 +1864,7 @@ fn channel_rows() -> Vec<Row> {
             ("sync_watch/contention_resubscribe", "watch", &with_task),
         ];
         rows.extend(tests.map(|(test, suite, expected)| {
-            let row = Row::new(format!("{test}/{n}"), suite, Load::new(6, n), expected);
-            if n > 100 { row.under("", |_| ()) } else { row }
+            Row::new(format!("{test}/{n}"), suite, Load::new(6, n), expected)
         }));
     }
     for (test, workers) in [("request_reply", 1), ("request_reply #2", 2)] {
@@ -1587,20 +1884,16 @@ fn channel_rows() -> Vec<Row> {
 // measured again with it.
 
 // %%
-/// The tables of `sync_notify`, by nio's setting; its default comes first.
-const TABLES: [&str; 2] = ["table: min_tasks_per_worker=3", "table: min_tasks_per_worker=10"];
-
 #[inline]
 fn sync_rows() -> Vec<Row> {
     let mut rows = vec![];
     for (table, packing) in TABLES.into_iter().zip([3, 10]) {
         for n in [10, 50, 100, 200, 500] {
             for suite in ["notify_one", "notify_waiters"] {
-                let load = Load { packing, ..Load::new(6, n) };
+                let load = Load::new(6, n);
                 let row =
                     Row::new(format!("sync_notify/{suite}/{n}"), suite, load, &[("received", WAKE_UPS)]);
-                let row = Row { parameter: table.to_owned(), ..row };
-                rows.push(if packing == 3 { row } else { row.under(table, |_| ()) });
+                rows.push(row.under(table, |load| load.packing = packing));
             }
         }
     }
@@ -1652,7 +1945,8 @@ pub fn published() -> Vec<Row> {
 // # The controls that the published comparison lacks
 //
 // - `driver=task`: the root is a task, and the outside thread waits on a channel; the same on all runtimes. tokio then
-//   has a thread even for one worker, as nio has.
+//   has a thread even for one worker, as nio has. Every row that `block_on` waits for has such a twin, but those that
+//   take long.
 // - `workers=cores`: as many workers as this machine has processors, where the document has another number; with nio's
 //   default packing, which is made for this number.
 // - `spawn_from`: the same tasks spawned from outside, from the root, from a worker.
@@ -1662,7 +1956,9 @@ pub fn published() -> Vec<Row> {
 // - `polled` timers are registered before they are dropped, and the timers of `expiry` really expire. A timeout under
 //   `pending` is around a future that is not ready at once: of one that is, some runtimes make no timer at all.
 //
-// The first two are for whole suites.
+// - `acknowledged`: each wake is answered before the next. `calls counted`: how many calls the published loop makes.
+//
+// The first two are for many rows.
 
 // %%
 /// The published rows of these tests under another load; of two tables those of the first.
@@ -1676,14 +1972,10 @@ fn others(
     rows.map(|row| row.under(parameter, &change)).collect()
 }
 
-fn driven_by_tasks(published: &[Row]) -> Vec<Row> {
-    let tests = |row: &Row| match row.suite() {
-        "spawn" => row.load.n != 100,
-        "sync_broadcast" => row.load.n <= 100,
-        "sync_mpsc_oneshot" | "sync_mpsc" => true,
-        _ => row.bench.ends_with("/rt_spawn_many_local") || row.bench.ends_with("/spawn_many_remote_busy1"),
-    };
-    others(published, tests, "driver=task", |load| (load.driver, load.threads) = (Driver::Task, true))
+/// Those that `block_on` waits for, with a task as the root.
+fn driven_by_tasks(rows: &[Row], parameter: &str) -> Vec<Row> {
+    let tests = |row: &Row| row.waits_by_block_on() && !row.is_long();
+    others(rows, tests, parameter, |load| (load.driver, load.threads) = (Driver::Task, true))
 }
 
 fn on_all_processors(published: &[Row]) -> Vec<Row> {
@@ -1691,9 +1983,30 @@ fn on_all_processors(published: &[Row]) -> Vec<Row> {
         "rt_multi_threaded" => true,
         "sync_broadcast" | "sync_watch" => row.load.n <= 100,
         "sync_notify" => [10, 500].contains(&row.load.n),
-        _ => row.bench == "sync_mpsc/contention/unbounded",
+        _ => ["sync_mpsc/contention/unbounded", "sync_semaphore/contention/concurrent_multi"]
+            .contains(&&*row.bench),
     };
     others(published, tests, "workers=cores", |load| (load.workers, load.packing) = (processors(), 0))
+}
+
+/// Notifications on as many workers as processors: with their calls counted, or each acknowledged.
+fn exact_notifications(on_all_processors: &[Row]) -> Vec<Row> {
+    let mut rows = vec![];
+    for row in on_all_processors.iter().filter(|row| row.suite() == "sync_notify") {
+        let each_wakes = if row.program == "notify_one" { 1 } else { row.load.n };
+        let programs = match row.program {
+            "notify_one" => ["counted_notify_one", "acknowledged_one"],
+            _ => ["counted_notify_waiters", "acknowledged_waiters"],
+        };
+        for (program, word) in programs.into_iter().zip(["calls counted", "acknowledged"]) {
+            let mut row = Row { program, ..row.under(format!("{word} workers=cores"), |_| ()) };
+            if word == "acknowledged" {
+                row.expected.insert("calls", (WAKE_UPS / each_wakes) as u64);
+            }
+            rows.push(row);
+        }
+    }
+    rows
 }
 
 // %% [markdown]
@@ -1735,6 +2048,7 @@ fn other_controls(published: &[Row]) -> Vec<Row> {
     let load = Load { timer: Timer::Expires(1000), ..Load::new(processors(), 100) };
     let expected = [("spawns", 100), ("timers", 100), ("early", 0)];
     let row = Row::new("timer/expiry", "expiry", load, &expected);
+    rows.extend(driven_by_tasks(std::slice::from_ref(&row), "driver=task sleep=1ms tasks=100 workers=cores"));
     rows.push(Row { parameter: "sleep=1ms tasks=100 workers=cores".to_owned(), ..row });
     rows
 }
@@ -1762,9 +2076,15 @@ fn programs() -> Vec<Row> {
 #[cfg_attr(not(feature = "program"), inline)]
 pub fn rows() -> Vec<Row> {
     let published = published();
-    let controls =
-        [driven_by_tasks(&published), on_all_processors(&published), other_controls(&published), programs()];
-    [published, controls.concat()].concat()
+    let on_all = on_all_processors(&published);
+    let controls = [
+        driven_by_tasks(&published, "driver=task"),
+        driven_by_tasks(&on_all, "driver=task workers=cores"),
+        exact_notifications(&on_all),
+        other_controls(&published),
+        programs(),
+    ];
+    [published, controls.concat(), on_all].concat()
 }
 
 // %% [markdown]
@@ -1848,7 +2168,7 @@ const CONTROLS: [(&str, &str); 14] = [
 
 // %% [markdown]
 // Every runtime is compared with tokio in each of its rows; our executor also with nio, since the better of those two is
-// not the same everywhere. A setting that only one runtime has is compared with its default, and the two tables of one
+// not the same everywhere; and a runtime of which there are two with the other one. A setting that only one runtime has is compared with its default, and the two tables of one
 // suite with each other. Last comes nio compared with a tokio that looks at its shared queue after every task.
 
 // %%
@@ -1858,6 +2178,18 @@ fn comparisons(rows: &[Row]) -> Vec<(Key, Key, String)> {
     for row in rows {
         if row.runtimes.contains(&OURS) && row.runtimes.contains(&NIO) {
             all.push((row.key(OURS), row.key(NIO), "`ours` instead of `nio`".to_owned()));
+        }
+        let ours = [
+            (AWAKE, "all workers are awake"),
+            (WITH_IDS, "ids"),
+            (WITH_BUDGET, "a budget"),
+            (WITH_BOTH, "ids and a budget"),
+        ];
+        let alike = ours.map(|(variant, change)| (variant, OURS, change));
+        for (variant, other, change) in alike.into_iter().chain([(SMOL_RUN, SMOL, "the caller runs tasks")]) {
+            if row.runtimes.contains(&variant) {
+                all.push((row.key(variant), row.key(other), change.to_owned()));
+            }
         }
         if let [variant] = row.runtimes[..] {
             let published = if row.suite() == "sync_notify" { TABLES[0] } else { "" };
@@ -1888,8 +2220,18 @@ pub fn study_of(name: &str, rows: &[Row], start: impl Fn(&Row, &str) -> Start) -
         for variant in &row.runtimes {
             let (key, load, start) = (row.key(variant), row.load, start(row, variant));
             let proof = prove(row, variant, start, LIMIT);
+            let counts_calls = row.program.starts_with("counted");
             study = study.proven(key.clone(), proof, move |bencher: &mut Bencher| {
-                bencher.iter_custom(&mut *start(load));
+                let mut iterations = start(load);
+                if !counts_calls {
+                    return bencher.iter_custom(&mut *iterations);
+                }
+                bencher.samples(&mut || {
+                    CALLS.store(0, Ordering::Relaxed);
+                    let elapsed = iterations(COUNTED_ITERATIONS);
+                    let calls = CALLS.load(Ordering::Relaxed) as u64;
+                    Sample::new(COUNTED_ITERATIONS, elapsed).with("calls", calls)
+                });
             });
             study = study.count(key.clone(), "workers", load.workers as u64);
             if row.iterations == 1 {
@@ -1951,5 +2293,7 @@ pub fn study() -> Study {
 // - Nothing is read from a socket. How a runtime polls the operating system is not measured.
 // - The published numbers of workers exceed the processors of many machines. Then the row measures how a runtime behaves
 //   with too many threads; `workers=cores` avoids that.
-// - `workers=1` means one thread in tokio (the caller's), one other than the caller in nio and smol, and in ours one at
-//   a time.
+// - `workers=1` means one thread in tokio and in smol's second way (the caller's), one other than the caller in nio and
+//   smol, and in ours one at a time. How many threads were busy, the caller among them, is shown beside each ratio.
+// - Which task has a turn while others stall, is a policy. The rows of `busy` tasks, of `packing` and of
+//   `global_queue_interval` compare policies, and no speed.

@@ -44,7 +44,21 @@ fn thread_times() -> Option<HashMap<u64, u64>> {
         let number = path.file_name()?.to_str()?.parse().ok()?;
         times.insert(number, text.split(' ').next()?.parse().ok()?);
     }
-    (!times.is_empty()).then_some(times)
+    times.insert(calling_thread()?, own_time());
+    Some(times)
+}
+
+/// The number of the calling thread.
+fn calling_thread() -> Option<u64> {
+    fs::read_link("/proc/thread-self").ok()?.file_name()?.to_str()?.parse().ok()
+}
+
+/// Nanoseconds that the calling thread has run so far: of a thread that runs, `schedstat` may be a clock tick late.
+fn own_time() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` outlives the call, and every thread has this clock, so the call cannot fail.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Threads that had at least a hundredth of what all of them ran meanwhile; those that have ended are not known.
@@ -80,6 +94,16 @@ mod tests {
         let after = HashMap::from([(1, 1_490), (2, 20), (3, 7), (4, 9)]);
         assert_eq!(busy_threads(&before, &after), 2, "990, 10, 0 and 9 of 1009 nanoseconds");
         assert_eq!(busy_threads(&after, &after), 0);
+    }
+
+    /// It is the caller of `block_on`, or spins beside its workers.
+    #[test]
+    fn the_calling_thread_is_seen_while_it_runs() {
+        let Some(before) = thread_times() else { return };
+        let (own, start) = (calling_thread().expect("it is known"), own_time());
+        while own_time() < start + 1_000_000 {}
+        let after = thread_times().expect("it was known before");
+        assert!(after[&own] - before[&own] >= 1_000_000);
     }
 
     #[test]
