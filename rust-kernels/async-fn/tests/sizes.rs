@@ -67,7 +67,7 @@ fn a_spawn_copies_the_future() {
 fn the_study_compares_each_key_once_and_has_a_control_for_each_kind() {
     let study = study().expect("equal work");
     let keys = study.keys();
-    let kinds = ["call", "buffer", "spawn", "made", "wrapped", "nested", "shape"];
+    let kinds = ["call", "buffer", "spawn", "made", "wrapped", "nested", "shape", "woken", "beside a thread"];
     let controls = keys.iter().filter(|key| key.variant.ends_with("(A/A)")).count();
     assert_eq!(controls, kinds.len());
     assert!(keys.iter().all(|key| kinds.contains(&&*key.bench)));

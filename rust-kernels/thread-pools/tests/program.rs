@@ -153,7 +153,10 @@ fn every_pool_of_the_table_has_its_original_in_each_of_its_cells() {
     };
     let as_published =
         |row: &&Row| matches!(row.kind, Kind::Published | Kind::LastOfBurst(_)) && !has_sizes(row);
-    let described = rows.iter().filter(as_published).filter(|row| row.key.variant.starts_with("CB"));
+    let described = rows
+        .iter()
+        .filter(as_published)
+        .filter(|row| row.key.variant.starts_with("CB") && row.key.variant != ONE_UNIT.name);
     let missing: Vec<&Key> = described.filter(|row| !beside_its_original(row)).map(|row| &row.key).collect();
     assert_eq!(missing, [] as [&Key; 0]);
 }

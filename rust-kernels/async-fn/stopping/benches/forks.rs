@@ -14,7 +14,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Cargo adds `--bench`.
     let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let [trial, rounds] = arguments.as_slice() else {
-        return Ok(println!("started by `python -m experiments`; see the head of this file"));
+        println!("started by `python -m experiments`; see the head of this file");
+        return Ok(());
     };
     let trial = Duration::from_micros(trial.parse()?);
     let profile =
