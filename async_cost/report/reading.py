@@ -200,7 +200,9 @@ class Reading:
             for ((side, *_), *_), effect in zip(quantity.cases, self._judge.effects(quantity), strict=True)
             if effect.value is not None
         ]
-        return pl.DataFrame(rows, schema=(*KEY, "value", "low", "high", "name"), orient="row")
+        numbers = dict.fromkeys(("value", "low", "high"), pl.Float64)
+        schema = dict.fromkeys(KEY, pl.String) | numbers | {"name": pl.String}
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def finding(
         self,
