@@ -89,6 +89,8 @@ class RenderedFinding(msgspec.Struct, frozen=True):
     rough: bool = False
     elsewhere: dict[str, str] = {}
     is_yardstick: bool = False
+    #: Whether what it is about was not measured.
+    absent: bool = False
 
     @property
     def title(self) -> str:
@@ -98,11 +100,6 @@ class RenderedFinding(msgspec.Struct, frozen=True):
     def _ipython_display_(self) -> None:
         """Do nothing: `Reading.finding` displayed this already; keeps IPython from showing it twice."""
 
-    @property
-    def absent(self) -> bool:
-        """Whether none of its numbers was measured."""
-        return not any(row.here for row in self.rows)
-
 
 def said(result: FindingResult, run: Run) -> RenderedFinding:
     """Return what a page of `run` says of a finding."""
@@ -110,7 +107,9 @@ def said(result: FindingResult, run: Run) -> RenderedFinding:
     forms, known = forms_of(finding), _committed(finding)
     others = {machine.name: known[machine.name] for machine in apart_from(run)}
     lacking = {filled.slot.name for filled in result.slots if not filled.measured}
-    mark = "" if rough else _mark(result, lacking)
+    # What its sentence names first is what it is about: without that, the rest would be a fragment.
+    absent = _nothing_measured(result) or next(iter(slots_of(finding.sentence))) in lacking
+    mark = "" if rough else NOTHING_TO_SAY if absent else _mark(result, lacking)
     # A sentence of which nothing is judged here may be said, too.
     shown = result.outcome is None and not lacking and not result.doubted and _signs_are_right(result)
     asserted = mark in ("✓", FITTED) or (mark == "·" and shown)
@@ -140,6 +139,7 @@ def said(result: FindingResult, run: Run) -> RenderedFinding:
         expected="; ".join(figures.region(slot, forms[slot.name]) for slot in finding.judged),
         rough=rough,
         elsewhere={name: there for name, rows in others.items() if (there := _mark_of_rows(finding, rows))},
+        absent=absent,
     )
 
 
@@ -169,7 +169,7 @@ def yardstick(result: FindingResult, run: Run) -> RenderedFinding:
 
 def _mark(result: FindingResult, lacking: set[str]) -> str:
     outcomes = {filled.weighed.outcome for filled in result.slots}
-    if _nothing_measured(result) or Outcome.NOT_MEASURABLE in outcomes:
+    if Outcome.NOT_MEASURABLE in outcomes:
         return NOTHING_TO_SAY
     if result.doubted or lacking or result.outcome is None or _gap(result):
         return "·"
