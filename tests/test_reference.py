@@ -128,11 +128,13 @@ def places(slot: Slot, like: Effect) -> Iterator[tuple[Outcome, float, float]]:
 
 def test_every_finding_flips_at_the_ends_of_its_regions(run, judge, findings):
     """With what its page says: its sentence only while all its numbers are as expected, and its advice with it."""
-    flipped = 0
+    flipped, newer = 0, set(definitions().drop_nulls("since")["id"])
     marks = {Outcome.HOLDS: "✓", Outcome.DOES_NOT_HOLD: "≠", Outcome.UNDECIDED: "≈?"}
     for finding in findings:
         # Numbers that are only shown are measured ones.
         measured = {slot.name: judge.effects(slot.main) for slot in finding.slots}
+        if finding.id in newer and any(one.value is None for effects in measured.values() for one in effects):
+            continue
         made = {
             slot.name: [
                 (outcome, [made_up(slot, low, high, like) for like in measured[slot.name]])
@@ -355,7 +357,7 @@ def test_each_finding_can_be_linked_to_on_its_page(report, findings, executed):
     assert [record.id for record in records] == [finding.id for finding in findings]
     for record in records:
         page = (report / f"{record.page}.html").read_text(encoding="utf-8")
-        assert page.count(f'id="finding-{record.id}"') == (not record.is_yardstick)
+        assert page.count(f'id="finding-{record.id}"') == (not record.is_yardstick and not record.absent)
 
 
 def first(answer: str) -> list[int]:

@@ -1725,6 +1725,10 @@ const WITHOUT_ROOT: [&str; 11] = [
 const CROWDS: [&str; 6] =
     ["rt_multi_threaded", "sync_notify", "sync_broadcast", "sync_watch", "sync_semaphore", "sync_mpsc"];
 
+// %% [markdown]
+// A row begins on all runtimes that these rules give it; under another load they may give it others.
+
+// %%
 impl Row {
     fn new(
         bench: impl Into<String>,
@@ -1757,7 +1761,13 @@ impl Row {
         self.runtimes = RUNTIMES.into_iter().filter(|name| has(name)).collect();
         self
     }
+}
 
+// %% [markdown]
+// What the rules ask of a row, and rows that are made of it.
+
+// %%
+impl Row {
     /// Whether the outside thread waits for the root of an iteration, in the runtime's own `block_on`.
     fn waits_by_block_on(&self) -> bool {
         self.load.driver == Driver::BlockOn && !WITHOUT_ROOT.contains(&self.program)

@@ -998,6 +998,10 @@ impl<P: Probe> Duplex for Stream<'_, '_, P> {
     }
 }
 
+// %% [markdown]
+// The same server then runs on all of them: a task for each connection, and a root that accepts.
+
+// %%
 /// Reads a line and sends it back; one after the other if it `KEEPS` the connection. Whatever goes wrong ends this
 /// connection only.
 pub async fn connection<S: Duplex, W: Work, P: Probe, const KEEPS: bool>(mut stream: S, work: W) {
@@ -1163,6 +1167,10 @@ impl<S> Drop for Entered<S> {
     }
 }
 
+// %% [markdown]
+// The streams of tokio and smol enter their reads and writes in the same ledger, and take no more bytes at once than ours.
+
+// %%
 /// A stream of tokio.
 type TokioStream = Entered<tokio::net::UnixStream>;
 
@@ -1235,6 +1243,10 @@ fn calling(before_wait: &mut dyn FnMut(), listener: &Listener, run: impl FnOnce(
     run();
 }
 
+// %% [markdown]
+// tokio calls back before its thread waits, so the same clients take their turn there.
+
+// %%
 /// tokio's runtime of one thread.
 fn tokio_runtime() -> tokio::runtime::Runtime {
     let mut builder = tokio::runtime::Builder::new_current_thread();
@@ -1335,6 +1347,10 @@ async fn calling_when_idle(root: impl Future<Output = ()>, before_wait: &mut dyn
     .await;
 }
 
+// %% [markdown]
+// smol has no such call. Its root calls instead, whenever nothing woke it while it was polled.
+
+// %%
 /// The variant `smol`.
 pub fn on_smol<P: Probe, const KEEPS: bool>(_: u32, listener: &Rc<Listener>, repeat: Repeat<'_>) {
     let executor = smol::LocalExecutor::new();
@@ -1824,6 +1840,10 @@ fn sample_apart(variant: Variant, load: Load) -> Sample {
     Sample::new(VISITS, time.unwrap_or_else(|end| panic!("{end}")))
 }
 
+// %% [markdown]
+// The study:
+
+// %%
 /// All variants under all their loads, proven to do equal work.
 ///
 /// # Errors
