@@ -25,6 +25,8 @@ def committed_runs() -> list[Path]:
 
 #: These notebooks, and those that the workflow finds: a study in work is tested as well.
 NOTEBOOKS = sorted({*tracked("notebooks/**/*.ipynb"), *map(measuring, MEASURED), *map(analysis, analysed())})
+#: The one that only glances, and is no study.
+FIRST = ROOT / "notebooks" / "start-here.ipynb"
 #: Those in Rust that have a crate: of the studies, and what these are built on, which glances and measures nothing.
 RUST = [path for path in NOTEBOOKS if path.parent.parent.name == "notebooks" and path.name != "analysis.ipynb"]
 LIBRARIES = [path for path in RUST if path not in {*map(measuring, MEASURED)}]

@@ -1,5 +1,5 @@
-"""Cells that glance are left out when a notebook is run by a command, so they are compiled here, as part of a program
-that uses the notebook's crate.
+"""Cells that glance are left out when a notebook is run by a command, so they are compiled here, as functions of the
+notebook's crate. The notebook to begin with needs nothing but the standard library for its glance.
 """
 
 import json
@@ -8,8 +8,9 @@ import re
 import shutil
 import subprocess
 import tomllib
+from pathlib import Path
 
-from ours import RUST, crate_of
+from ours import FIRST, RUST, crate_of
 
 from async_cost.workflow.execute import GLANCE
 from async_cost.workflow.studies import source_of
@@ -20,53 +21,54 @@ CELL = re.compile(r"^// %% tags=(\[.*\])\n((?://(?: .*)?\n)+)", re.MULTILINE)
 
 
 def glances(text: str) -> list[str]:
-    """The source of each cell that glances, in the crate view of a notebook."""
+    """The source of each cell that glances, in the crate view of a notebook, without the crate that it loads."""
     return [
-        re.sub("^// ?", "", lines, flags=re.MULTILINE) for tags, lines in CELL.findall(text) if f'"{GLANCE}"' in tags
+        re.sub("^// ?(?::dep .*)?", "", lines, flags=re.MULTILINE)
+        for tags, lines in CELL.findall(text)
+        if GLANCE in json.loads(tags)
     ]
 
 
-#: Each with its crate view.
-TEXTS = {notebook: source_of(notebook).read_text(encoding="utf-8") for notebook in RUST}
+def name_of(notebook: Path) -> str:
+    """What cargo calls its crate."""
+    return tomllib.loads((crate_of(notebook) / "Cargo.toml").read_text(encoding="utf-8"))["package"]["name"]
+
+
+def cargo(*arguments: str, folder: Path = ROOT) -> str:
+    """What it prints."""
+    target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
+    environ = {**os.environ, **CARGO_ENV, "CARGO_TARGET_DIR": target}
+    done = subprocess.run(["cargo", *arguments], cwd=folder, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_every_rust_notebook_glances():
-    assert all(map(glances, TEXTS.values()))
+    assert all(glances(source_of(notebook).read_text(encoding="utf-8")) for notebook in RUST)
 
 
 def test_glances_compile(tmp_path):
-    folders = [*(crate_of(notebook) for notebook in RUST), ROOT / "rust-kernels" / "harness"]
-    manifests = [tomllib.loads((folder / "Cargo.toml").read_text(encoding="utf-8")) for folder in folders]
-    names = [manifest["package"]["name"] for manifest in manifests]
-    ours = "|".join(names).replace("-", "_")
-    # With the features and profiles of the workspace's tests, what others wrote is compiled once for both.
-    dependencies = "\n".join(
-        f'{name} = {{ path = "{folder}", features = {json.dumps(list(manifest.get("features", ())))} }}'
-        for name, folder, manifest in zip(names, folders, manifests, strict=True)
-    )
-    workspace = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
-    profiles = "".join(re.findall(r"^\[profile[^\[]*", workspace, re.MULTILINE))
-    head = '[package]\nname = "glances"\nversion = "0.0.0"\nedition = "2024"\n\n[workspace]\nresolver = "3"\n\n'
-    (tmp_path / "Cargo.toml").write_text(f"{head}{profiles}\n[dependencies]\n{dependencies}\n", encoding="utf-8")
-    shutil.copy(ROOT / "Cargo.lock", tmp_path)
-    modules = []
-    for text, name in zip(TEXTS.values(), names, strict=False):
-        crate = name.replace("-", "_")
-        cells = "".join(
-            f"pub fn glance_{number}() -> harness::Seen {{\n{cell}}}\n" for number, cell in enumerate(glances(text))
-        )
-        # A crate does not hand on what it uses itself, a cell does, one that glances as well.
-        used = re.findall(rf"^(?:// )?(use (?:std|{ours})::[^;]+;)$", text, re.MULTILINE)
-        uses = "\n".join([*used, f"use {crate}::*;"])
-        modules.append(f"pub mod of_{crate} {{\n#![allow(unused_imports)]\n{uses}\n{cells}}}\n")
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "lib.rs").write_text("\n".join(modules), encoding="utf-8")
-    target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))
-    done = subprocess.run(
-        ["cargo", "check", "--offline", "--quiet"],
-        cwd=tmp_path,
-        env={**os.environ, **CARGO_ENV, "CARGO_TARGET_DIR": target},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    """At the end of its crate, a cell finds what it finds in the kernel: all items, its crate by name, and what other
+    cells of the kernel alone use.
+    """
+    for name in ("Cargo.toml", "Cargo.lock", "rust-toolchain.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    shutil.copytree(ROOT / "rust-kernels", tmp_path / "rust-kernels", ignore_dangling_symlinks=True)
+    for notebook in RUST:
+        source = tmp_path / source_of(notebook).relative_to(ROOT)
+        text = source.read_text(encoding="utf-8")
+        uses = "\n".join(dict.fromkeys(re.findall(r"^// (use \w+::[^;]+;)$", text, re.MULTILINE)))
+        text += f"\nextern crate self as {name_of(notebook).replace('-', '_')};\n"
+        for number, cell in enumerate(glances(text)):
+            text += f"pub fn glance_{number}() -> impl Sized {{\n{uses}\n{{\n{cell}}}\n}}\n"
+        source.write_text(text, encoding="utf-8")
+    crates = [word for notebook in RUST for word in ("-p", name_of(notebook))]
+    cargo("check", "--offline", "--quiet", "--lib", *crates, folder=tmp_path)
+
+
+def test_the_first_glance_needs_the_standard_library_alone():
+    alone = ':dep by-turns = { path = \\"../rust-kernels/by-turns\\", default-features = false }'
+    assert re.findall(":dep .*}", FIRST.read_text(encoding="utf-8")) == [alone]
+    of_it = ("--offline", "-p", "by-turns", "--no-default-features")
+    assert len(cargo("tree", *of_it, "--edges", "normal").splitlines()) == 1
+    cargo("clippy", *of_it, "--quiet", "--lib", "--", "-D", "warnings")

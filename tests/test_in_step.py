@@ -10,15 +10,13 @@ import pytest
 from jupytext.config import find_jupytext_configuration_file
 from nbconvert.exporters import ScriptExporter
 from nbformat.v4 import new_output
-from ours import LIBRARIES, NOTEBOOKS, RUST, crate_of
+from ours import FIRST, LIBRARIES, NOTEBOOKS, RUST, crate_of
 
 from async_cost.workflow.pairing import is_paired, tidied, tidy
 from async_cost.workflow.studies import source_of
 from async_cost.workflow.toolchain import ROOT
 
 ANALYSIS = ROOT / "notebooks" / "boxing-cost" / "analysis.ipynb"
-#: The one that only glances, and is no study.
-FIRST = ROOT / "notebooks" / "start-here.ipynb"
 #: Items at the left margin of a cell, after the words that may stand before them.
 BEFORE = r'^(?:pub(?:\([a-z]+\))? )?(?:(?:async|const|unsafe|extern "") )*'
 ITEM = re.compile(rf"{BEFORE}(fn|struct|enum|trait|const|static|type) (\w+)", re.MULTILINE)
@@ -55,13 +53,16 @@ def test_crate_and_notebook_survive_the_way_back(notebook):
 
 @pytest.mark.parametrize("notebook", RUST, ids=study)
 def test_dep_lines_name_the_crates_dependencies(notebook):
-    manifest = tomllib.loads((crate_of(notebook) / "Cargo.toml").read_text(encoding="utf-8"))["dependencies"]
+    package = tomllib.loads((crate_of(notebook) / "Cargo.toml").read_text(encoding="utf-8"))
+    manifest = package["dependencies"]
     cells = nbformat.read(notebook, as_version=4).cells
     lines = [line for cell in cells if cell.cell_type == "code" for line in cell.source.splitlines()]
     deps = {}
     for line in lines:
         if match := re.match(r":dep (\S+) = (.+)$", line):
             deps[match[1]] = tomllib.loads(f"dependency = {match[2]}")["dependency"]
+    if (itself := package["package"]["name"]) in deps:  # a glance at its own crate
+        manifest = manifest | {itself: {"path": "."}}
     assert set(deps) == set(manifest), "the :dep lines and Cargo.toml name different crates"
     for name, wanted in manifest.items():
         if isinstance(wanted, dict) and "path" in wanted:

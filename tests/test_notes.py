@@ -76,15 +76,18 @@ def test_a_number_of_a_table_is_a_link(run, rows):
         assert f'<a href="#note-{address(row)}">{shown}</a>' in html
 
 
-def test_busy_threads_of_both_sides_stand_beside_their_ratio(runs):
+def test_busy_threads_and_processor_time_of_both_sides_stand_beside_their_ratio(runs):
+    """The latter for a unit of work, of which an iteration does ten."""
     one, two = (("spawn", name, "") for name in ("tokio", "nio"))
-    metrics = {one: {"busy_threads": 1}, two: {"busy_threads": 3}}
-    study = Study({one: 2000.0, two: 1000.0}, baseline="tokio", metrics=metrics)
-    run = make_run(runs / "busy", None, others={"runtimes": study}, rounds=40)
-    reading = Reading(load_run(run))
-    assert ">3 / 1<" in comparison_table(reading.comparisons.filter(variant="nio"), "nio").data
-    assert ">1 / 3<" in comparison_table(reading.comparisons.filter(variant="tokio"), "tokio").data
-    assert "busy threads" not in comparison_table(reading.comparisons.with_columns(busy=None), "none").data
+    metrics = {one: {"busy_threads": 1, "cpu_ns": 2e6}, two: {"busy_threads": 3, "cpu_ns": 4e6}}
+    times, counts = {one: 2e6, two: 1e6}, {key: {"units": 10} for key in (one, two)}
+    study = Study(times, baseline="tokio", metrics=metrics, counts=counts)
+    reading = Reading(load_run(make_run(runs / "busy", None, others={"runtimes": study}, rounds=40, noise=1e-4)))
+    nio, tokio = (comparison_table(reading.comparisons.filter(variant=name), name).data for name in ("nio", "tokio"))
+    assert ">3 / 1<" in nio and re.search(r">2\.00. \(400.µs / 200.µs\)<", nio)
+    assert ">1 / 3<" in tokio and re.search(r">0\.500. \(200.µs / 400.µs\)<", tokio)
+    unknown = comparison_table(reading.comparisons.with_columns(busy=None, cpu_ns=None), "none").data
+    assert "busy threads" not in unknown and "processor time" not in unknown
 
 
 def test_a_row_that_is_no_comparison_or_has_other_numbers_has_no_note(rows):

@@ -269,7 +269,8 @@ def test_more_sittings_help_neither_at_a_border_nor_against_the_error_of_identic
 def test_a_comparison_turned_round_is_its_mirror_image():
     row = compared("box", "manual", ratio=2.0, low=1.6, high=2.5) | {
         "q1": 1.8, "q3": 2.2222, "added_ns": 40.0, "added_low": 30.0, "added_high": 60.0, "change": "boxed", "smallest": 0.2,
-        "verdict": "slower", "to_decide": None, "busy": 3.0, "baseline_busy": 1.0,
+        "verdict": "slower", "to_decide": None, "busy": 3.0, "baseline_busy": 1.0, "cpu_ns": 80.0,
+        "baseline_cpu_ns": 20.0,
     }  # fmt: skip
     row |= {"undisturbed": 1.6, "undisturbed_low": 1.25, "undisturbed_high": 2.0, "next_low": 1.25, "next_high": 4.0}
     types = {"verdict": judge.VERDICTS, "to_decide": pl.String}
@@ -281,6 +282,7 @@ def test_a_comparison_turned_round_is_its_mirror_image():
     assert [back[name] for name in ("added_ns", "added_low", "added_high")] == [-40.0, -60.0, -30.0]
     assert back["change"] is back["smallest"] is None
     assert (back["busy"], back["baseline_busy"]) == (1.0, 3.0)
+    assert (back["cpu_ns"], back["baseline_cpu_ns"]) == (20.0, 80.0)
 
 
 def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):

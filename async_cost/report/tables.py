@@ -55,6 +55,7 @@ def comparison_table(frame: pl.DataFrame, title: str) -> Table | None:
             "ratio [95 %]": figures.value(figures.RATIO, row["ratio"], row["low"], row["high"], address(row)),
             f"more {words.one(row['unit'] or 'iteration')}": figures.added(row),
             "published": None if row["published"] is None else words.number(row["published"]),
+            "processor time": _processor_time(row),
             "busy threads": _busy(row),
             "verdict": _word(row),
         }
@@ -63,6 +64,14 @@ def comparison_table(frame: pl.DataFrame, title: str) -> Table | None:
     rows = pl.DataFrame(map(shown, given), infer_schema_length=None)
     known = [column.name for column in rows if column.null_count() < rows.height]
     return table(rows.select(known), title, filter(None, map(address, given)))
+
+
+def _processor_time(row: dict) -> str | None:
+    """Return by how much that of all threads differs, and that of each side, if the study looks and it can be told."""
+    mine, other = row["cpu_ns"], row["baseline_cpu_ns"]
+    if not (mine and other):
+        return None
+    return f"{words.number(mine / other)}{words.TIMES} ({words.time(mine)} / {words.time(other)})"
 
 
 def _busy(row: dict) -> str | None:

@@ -5,13 +5,13 @@ from functools import cached_property
 
 import polars as pl
 
-from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
+from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.find import not_as_announced
 from async_cost.runs.run import Run
 from async_cost.statistics import interval
 from async_cost.statistics.differences import PLACE, speeds
 from async_cost.statistics.judge import CONTRADICTED, VERDICTS, reasons
-from async_cost.statistics.table import comparisons
+from async_cost.statistics.table import USED, comparisons
 from async_cost.statistics.trials import lowest, trial_times, trial_values
 
 #: bench, variant, parameter.
@@ -117,7 +117,8 @@ def both_ways(rows: pl.DataFrame) -> pl.DataFrame:
     """
     ends = [("low", "high"), ("q1", "q3"), ("next_low", "next_high"), ("undisturbed_low", "undisturbed_high")]
     other_end = {name: name for name in ("ratio", "undisturbed")} | dict(ends) | {high: low for low, high in ends}
-    turned = dict(zip(PAIR, (*BASE_KEY, *KEY), strict=True)) | {"busy": "baseline_busy", "baseline_busy": "busy"}
+    of_key, of_baseline = (*KEY, *USED), (*BASE_KEY, *(f"baseline_{name}" for name in USED))
+    turned = dict(zip((*of_key, *of_baseline), (*of_baseline, *of_key), strict=True))
     back = rows.rename(turned).with_columns(
         **{name: 1 / pl.col(end) for name, end in other_end.items()},
         added_ns=-pl.col("added_ns"),

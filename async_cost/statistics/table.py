@@ -20,8 +20,10 @@ from async_cost.runs.run import Run
 from async_cost.statistics.differences import PLACE, differences, speeds
 from async_cost.statistics.interval import LEAST_EPISODES, estimates
 from async_cost.statistics.judge import VERDICTS, judged
-from async_cost.statistics.trials import ALONE, lowest, paired, trial_times, trial_values
+from async_cost.statistics.trials import ALONE, TOTALS, lowest, paired, trial_times, trial_values
 
+#: What a side used, by its column: the metric.
+USED = {"busy": "busy_threads", "cpu_ns": "cpu_ns"}
 #: The columns of the table, in their order.
 COLUMNS: dict[str, Any] = (
     {"study": pl.String}
@@ -32,7 +34,8 @@ COLUMNS: dict[str, Any] = (
     | dict.fromkeys(("freedom", "quantile", "undisturbed", "undisturbed_low", "undisturbed_high"), pl.Float64)
     | dict.fromkeys(("next_low", "next_high", "added_ns", "added_low", "added_high", "smallest"), pl.Float64)
     | dict.fromkeys(("omega2", "d0", "prior", "chance", "bias"), pl.Float64)
-    | dict.fromkeys(("speed", "speed2", "busy", "baseline_busy"), pl.Float64)
+    | dict.fromkeys(("speed", "speed2"), pl.Float64)
+    | dict.fromkeys((f"{side}{name}" for name in USED for side in ("", "baseline_")), pl.Float64)
     | {"doubt": pl.String, "verdict": VERDICTS, "to_decide": pl.String}
 )
 #: The number of a pair in the run: grouped faster than the words of its name. All studies are estimated at once: the
@@ -58,8 +61,9 @@ class Comparisons:
     adds to one unit of work); smallest (the least slowdown that would have been called slower); omega2, d0, prior (the
     variance between hours, the degrees of freedom of the prior, and the prior variance of a sitting, on the scale of
     logarithms; omega2 is null where the interval does not cover another hour); speed, speed2 (half the width of the
-    interval of the machine's speed in the study, and its variance between hours: `differences`); busy, baseline_busy
-    (threads of each side, null in a study that does not look); chance, bias, doubt, verdict, to_decide
+    interval of the machine's speed in the study, and its variance between hours: `differences`); busy, baseline_busy,
+    cpu_ns, baseline_cpu_ns (of each side: threads, and processor time of a unit of work; null in a study that does not
+    look); chance, bias, doubt, verdict, to_decide
     (`judge.judged`). A key that failed has a row without numbers.
     """
 
@@ -89,24 +93,31 @@ def _of_files(folder: Path, files: tuple) -> Comparisons:
 def make(run: Run) -> Comparisons:
     """Compute the table from the raw samples."""
     parts = list[tuple[pl.DataFrame, ...]]()
-    rows, elapsed_ns, busy = {}, {}, []
+    rows, elapsed_ns, used = {}, {}, []
     for study in run.info.studies:
         alone = run.uncached()  # the samples of one study are let go before those of the next are read
         time = alone.time(study)
-        # Of all metrics, as a run is used entirely or not at all.
-        threads = trial_values(alone, study, "busy_threads").group_by(KEY).agg(busy=pl.col("value").median())
-        busy.append(threads.with_columns(study=pl.lit(study)))
         rows[study], elapsed_ns[study] = time.height, time.select(pl.col("elapsed_ns").sum()).item()
         parts.append(rounds_of(alone, study, sum(declared.height for declared, *_ in parts)))
+        used.append(_used(alone, study, parts[-1][0]))
     declared, rounds, low, speed = (pl.concat(some) for some in zip(*parts, strict=True))
     estimated = _estimated(declared, rounds, low, speed, _known_hours(run))
     smallest = (pl.col("high") / pl.col("low")).sqrt() * (1 + pl.col("limit")) - 1
     frame = judged(estimated, run.info.profile, not_as_announced(run)).with_columns(smallest=smallest)
-    busy_of = pl.concat(busy)
-    for side, before in ((KEY, ""), (BASE_KEY, "baseline_")):
-        of_side = busy_of.rename(dict(zip((*KEY, "busy"), (*side, f"{before}busy"), strict=True)))
-        frame = frame.join(of_side, on=["study", *side], how="left", maintain_order="left")
+    frame = frame.join(pl.concat(used), on=BY, how="left", maintain_order="left")
     return Comparisons(frame.select(*COLUMNS), rows, elapsed_ns)
+
+
+def _used(run: Run, study: str, declared: pl.DataFrame) -> pl.DataFrame:
+    """What both sides of each pair used while they were timed: pair, and both columns of each of `USED`."""
+    table = declared.select(*BY)
+    for name, metric in USED.items():
+        units = run.units(study) if metric in TOTALS else run.units(study).clear()
+        # Of all metrics, as a run is used entirely or not at all.
+        sides = paired(trial_values(run, study, metric).rename({"value": "ns"}), declared, units, BY)
+        medians = sides.group_by(BY).agg(pl.median("ns").alias(name), pl.median("base").alias(f"baseline_{name}"))
+        table = table.join(medians, on=BY, how="left", maintain_order="left")
+    return table
 
 
 def rounds_of(run: Run, study: str, first: int) -> tuple[pl.DataFrame, ...]:

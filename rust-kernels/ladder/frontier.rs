@@ -41,6 +41,36 @@
 // :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
 
 // %% [markdown]
+// ## What comes out
+//
+// First a look at the crate that this notebook is, finished: the best loop of the first notebook and, on the executor that
+// is built below, plain `async fn`s serve the same 256 clients. The ratio is what is left of the cost of async. It is a
+// glance: one process, a second each, no control.
+
+// %% tags=["active-ipynb", "glance"]
+// :dep frontier = { path = "../../rust-kernels/ladder/frontier" }
+// zero_cost_loop::glance(zero_cost_loop::Load { syscalls: false, steps: 0 }, &[
+//     ("loop", zero_cost_loop::by_hand::<zero_cost_loop::Pipeline, zero_cost_loop::NoWork, zero_cost_loop::Timed<()>>),
+//     ("frontier", frontier::frontier::<zero_cost_loop::Pipeline, zero_cost_loop::NoWork, zero_cost_loop::Timed<()>>),
+// ])
+
+// %% [markdown]
+// What does the executor do for them? The same code counts, with another probe. A task is polled once to begin, and then
+// when something has become ready. No waker is cloned: the reactor notes which task waits. And a connection takes
+// little more than its future, which is hardly larger than its buffer of 128 bytes.
+
+// %% tags=["active-ipynb", "glance"]
+// {
+//     let load = zero_cost_loop::Load { syscalls: false, steps: 0 };
+//     let counts = zero_cost_loop::count(
+//         frontier::frontier::<zero_cost_loop::Pipeline, zero_cost_loop::NoWork, zero_cost_loop::Counted>,
+//         load,
+//     );
+//     println!("{} requests: {} polls, {} wakers cloned", counts["transactions"], counts["polls"], counts["waker_clones"]);
+//     println!("a future {} bytes, a connection {}", counts["future_bytes"], counts["connection_bytes"]);
+// }
+
+// %% [markdown]
 // The world is the one of the first notebook: its fake kernel, its ledger of operations and its probes come from there
 // as a crate. Everything in that kernel is compiled out of line with opaque results, so it is the same closed door for
 // every variant here.
@@ -384,6 +414,23 @@ impl Drop for OwnedBlock {
         pool().lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(self.block);
     }
 }
+
+// %% [markdown]
+// **Three wakes.** Tasks 3, 70 and 5 of a block are woken on its owner's thread. Each wake sets a bit in a word of 64 and one
+// in the summary. They are taken off in another order: the search goes up from the task that was taken last.
+
+// %% tags=["active-ipynb", "glance"]
+// {
+//     let owned = OwnedBlock::obtain(None);
+//     for task in [3, 70, 5] {
+//         AddressWaker::waker(owned.block, task).wake();
+//     }
+//     let [first, second, ..] = owned.block.ready.each_ref().map(|word| word.get());
+//     println!("summary {:b}, first word {first:b}, second word {second:b}", owned.block.summary.get());
+//     while let Some(task) = owned.block.take_ready() {
+//         println!("next is task {task}");
+//     }
+// }
 
 // %% [markdown]
 // ## Foreign code

@@ -49,6 +49,54 @@
 // :dep sync = { path = "../../rust-kernels/sync" }
 
 // %% [markdown]
+// ## What comes out
+//
+// First a look at the crate that this notebook is, finished: a call awaited in place, and the same call spawned and awaited
+// by its handle, a hundred times in each `block_on`, with two workers. The second line is what a task costs: an allocation,
+// a way through a queue, and a join. It is a glance: one process, a second each, no control.
+
+// %% tags=["active-ipynb", "glance"]
+// :dep runtimes-executor = { path = "../../rust-kernels/runtimes/executor" }
+// {
+//     async fn call() -> u64 {
+//         std::hint::black_box(1)
+//     }
+//     async fn calls(spawned: bool) {
+//         for _ in 0..100 {
+//             match spawned {
+//                 true => runtimes_executor::spawn(call()).await.expect("it does not panic"),
+//                 false => call().await,
+//             };
+//         }
+//     }
+//     let runtime = runtimes_executor::Runtime::new(runtimes_executor::Settings::new(2));
+//     harness::Glance::at("call")
+//         .each_of(100)
+//         .look("awaited", |bencher| bencher.iter(&mut || runtime.block_on(calls(false))))
+//         .look("spawned and awaited", |bencher| bencher.iter(&mut || runtime.block_on(calls(true))))
+//         .show()
+// }
+
+// %% [markdown]
+// Which thread runs these tasks? With the first of the four decisions, the one that called `block_on`, as long as it
+// waits anyway: it takes the place of a worker, and no thread is woken. Without it, other threads run all of them.
+
+// %% tags=["active-ipynb", "glance"]
+// for takes_core in [true, false] {
+//     let settings = runtimes_executor::Settings { takes_core, ..runtimes_executor::Settings::new(2) };
+//     let (runtime, caller) = (runtimes_executor::Runtime::new(settings), std::thread::current().id());
+//     let here = runtime.block_on(async {
+//         let mut here = 0;
+//         for _ in 0..1000 {
+//             let task = runtimes_executor::spawn(async { std::thread::current().id() });
+//             here += usize::from(task.await.expect("it does not panic") == caller);
+//         }
+//         here
+//     });
+//     println!("takes_core {takes_core}: {here} of 1000 tasks ran on the thread that called block_on");
+// }
+
+// %% [markdown]
 // The executor uses the standard library, the deques of crossbeam, and `idle`, of which more below.
 
 // %%
@@ -318,6 +366,23 @@ impl State {
         self.0 > usize::MAX / 2
     }
 }
+
+// %% [markdown]
+// **From spawn to join.** This is the number as a spawn leaves it, then during the poll, and after the last one. The lowest
+// bits are the flags above; the rest counts. Two references begin, and one is left, the handle's, since the executor's
+// goes with the end of the task.
+
+// %% tags=["active-ipynb", "glance"]
+// {
+//     let spawned = SCHEDULED | JOINED | 2 * REFERENCE;
+//     let polled = spawned ^ (SCHEDULED | RUNNING);
+//     let done = (polled ^ (RUNNING | DONE)) - REFERENCE;
+//     for (moment, number) in [("spawned", spawned), ("polled", polled), ("done", done)] {
+//         let (state, references) = (State(number), number / REFERENCE);
+//         let [queued, running, done] = [state.is_scheduled(), state.is_running(), state.is_done()].map(u8::from);
+//         println!("{moment:<8} {number:#010b}: scheduled {queued}, running {running}, done {done}, references {references}");
+//     }
+// }
 
 // %% [markdown]
 // Here is everything that happens to that number, but for its references and for *noted*. A task is

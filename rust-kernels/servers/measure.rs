@@ -54,6 +54,23 @@
 // :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
 
 // %% [markdown]
+// ## What comes out
+//
+// First a look at the crate that this notebook is, finished: three of its servers with ten connections, each of which sends
+// its next request when it has its answer. The time is processor time of the server, for a request. It is a glance: no control,
+// and a second each, in which a trial is a server and its clients in processes of their own.
+
+// %% tags=["active-ipynb", "glance"]
+// :dep servers = { path = "../../rust-kernels/servers" }
+// servers::VARIANTS
+//     .iter()
+//     .filter(|variant| ["loop", "tokio current_thread", "thread per connection"].contains(&variant.name))
+//     .fold(harness::Glance::at("request").isolated(servers::LIMIT), |glance, variant| {
+//         glance.look(variant.name, move |bencher| variant.trial(servers::LOADS[0], 2_000, bencher))
+//     })
+//     .show()
+
+// %% [markdown]
 // The tables of all servers are slabs, readiness comes from `epoll`, and the executor without a runtime is the
 // frontier of the ladder.
 
@@ -187,6 +204,19 @@ impl Echo {
         self.mark_written(self.answers().len());
     }
 }
+
+// %% [markdown]
+// Half a request comes in, then the rest of it with half of the next: only then is there something to answer, one request.
+
+// %% tags=["active-ipynb", "glance"]
+// {
+//     let mut echo = Echo::new(Steps(0), &Arc::default());
+//     for (length, what) in [(LENGTH / 2, "half a request"), (LENGTH, "as much again as a request")] {
+//         echo.take(length);
+//         println!("{what}: {} bytes to answer", echo.answers().len());
+//         echo.mark_all_written();
+//     }
+// }
 
 // %% [markdown]
 // ## What a server is
@@ -470,6 +500,22 @@ pub fn on_smol(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Re
         }
     }))
 }
+
+// %% [markdown]
+// **What a connection is.** The loop keeps a struct, an executor a future. Each holds the same `Echo`; the difference is the
+// socket, and what has to be known across a wait.
+
+// %% tags=["active-ipynb", "glance"]
+// {
+//     fn bytes<S, F>(_: impl FnOnce(S, Echo) -> F) -> usize {
+//         size_of::<F>()
+//     }
+//     println!("{} bytes of Echo, {} with the loop's socket", size_of::<Echo>(), size_of::<Connection>());
+//     println!(
+//         "futures: frontier {}, tokio {}, smol {}",
+//         bytes(echo_on_frontier), bytes(echo_on_tokio), bytes(echo_on_smol)
+//     );
+// }
 
 // %% [markdown]
 // ## A thread for each connection

@@ -45,6 +45,31 @@
 // :dep slab = "=0.4.12"
 
 // %% [markdown]
+// ## What comes out
+//
+// First a look at the crate that this notebook is, finished: the published loop, and the better one at the end. A request
+// takes some nanoseconds, since no kernel is behind it. It is a glance: one process, a second each, no control.
+
+// %% tags=["active-ipynb", "glance"]
+// :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
+// zero_cost_loop::glance(zero_cost_loop::Load { syscalls: false, steps: 0 }, &[
+//     ("manual", zero_cost_loop::manual::<zero_cost_loop::NoWork, zero_cost_loop::Timed<()>>),
+//     ("manual (best)", zero_cost_loop::by_hand::<zero_cost_loop::Pipeline, zero_cost_loop::NoWork, zero_cost_loop::Timed<()>>),
+// ])
+
+// %% [markdown]
+// What do the 256 requests ask of the kernel? The same loop counts, with another probe. There are two calls of `accept`,
+// `read` and `write` for each: one that would block, and one that succeeds.
+
+// %% tags=["active-ipynb", "glance"]
+// {
+//     let load = zero_cost_loop::Load { syscalls: false, steps: 0 };
+//     let counts = zero_cost_loop::count(zero_cost_loop::manual::<zero_cost_loop::NoWork, zero_cost_loop::Counted>, load);
+//     let calls = zero_cost_loop::Operation::ALL.map(|operation| format!("{} {}", operation.name(), counts[operation.name()]));
+//     println!("{} requests: {}", counts["transactions"], calls.join(", "));
+// }
+
+// %% [markdown]
 // Two crates besides our harness: `slab`, a vector with reusable slots, from which the event loop and every table below
 // are made, and `libc` for the system call.
 
@@ -666,6 +691,19 @@ impl<S: Deref<Target = Stats>, C: Choices> FakeStream<S, C> {
         calls::write(C::CALLS, &self.stats, &self.calls, bytes)
     }
 }
+
+// %% [markdown]
+// A stream in use: each operation would block at first, and succeeds when it is tried again.
+
+// %% tags=["active-ipynb", "glance"]
+// {
+//     let (stats, mut buffer) = (Stats::new(false), [0; SMALL_BUFFER]);
+//     let stream = FakeStream::<_, Lean>::new(&stats);
+//     let [first, second] = [(), ()].map(|()| stream.read(&mut buffer));
+//     println!("read {first:?}, then {second:?}");
+//     let [first, second] = [(), ()].map(|()| stream.write(LINE));
+//     println!("write {first:?}, then {second:?}");
+// }
 
 // %% [markdown]
 // The listener never runs dry. The server stops by itself after 256 clients.

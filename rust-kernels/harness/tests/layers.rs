@@ -11,7 +11,7 @@ use std::path::Path;
 /// Of this crate, and of the one that it builds on: a layer uses itself and those before it.
 const LAYERS: [(&str, &[&str]); 2] = [
     ("harness", &["base", "provenance", "store", "study", "measure"]),
-    ("by-turns", &["base", "trial", "count", "judge", "bench"]),
+    ("by-turns", &["base", "trial", "count", "judge", "glance", "bench"]),
 ];
 
 /// Each file of the source of a crate as `layer::file`, with its text.

@@ -5,9 +5,11 @@ pub mod clock;
 pub mod csv;
 pub mod key;
 pub mod limit;
+#[cfg(feature = "bench")]
 pub mod machine;
 pub mod number;
 pub mod panics;
 pub mod proof;
+pub mod random;
 pub mod sample;
 pub mod tally;

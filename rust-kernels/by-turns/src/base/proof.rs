@@ -4,8 +4,6 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 /// What one iteration did, by the name of the counter.
 pub type Counts = BTreeMap<&'static str, u64>;
 
@@ -80,7 +78,8 @@ pub fn prove_both(
 }
 
 /// A variant does other work than it should. Says which one, and one line for each count that is wrong.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "bench", derive(serde::Serialize, serde::Deserialize))]
 pub struct UnequalWork(String);
 
 /// For a proof that found something other than a wrong count, such as one that broke off in its process.

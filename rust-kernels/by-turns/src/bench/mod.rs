@@ -5,7 +5,6 @@ pub mod builder;
 pub mod counts;
 pub mod episodes;
 pub mod gate;
-pub mod glance;
 pub mod layouts;
 pub mod program;
 pub mod report;

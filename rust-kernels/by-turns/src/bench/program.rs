@@ -10,6 +10,7 @@ use std::process::exit;
 use crate::base::clock::Utc;
 use crate::base::csv;
 use crate::base::key::Key;
+use crate::base::random;
 use crate::bench::arguments::{Arguments, HELP, Profile, Task};
 use crate::bench::builder::{Bench, Proved, Variant};
 use crate::bench::counts::{self, Count};
@@ -141,7 +142,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             true => Linked::prepare(&folder),
             false => Err("--no-layouts".to_owned()),
         };
-        let seed = rounds::new_seed().map_err(|error| format!("no random numbers: {error}"))?;
+        let seed = random::new_seed().map_err(|error| format!("no random numbers: {error}"))?;
         let (samples, processes) = self.rounds(&arguments.profile, seed, linked.as_ref().ok(), &folder)?;
         let trials = trials(&samples, &arguments.profile)?;
         let orders = match &linked {
@@ -208,7 +209,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             let episode = Episode { bench, first, until: first + profile.rounds, seed, to };
             let drawn = linked.map(|linked| {
                 // Of 32 bits, of which 0 would be another order each time, and all ones another rule.
-                let layout = 1 + (rounds::new_seed().unwrap_or(u64::from(number)) % (1 << 30)) as u32;
+                let layout = 1 + (random::new_seed().unwrap_or(u64::from(number)) % (1 << 30)) as u32;
                 linked.draw(layout).map(|program| (layout, program))
             });
             let drawn = drawn.transpose()?;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::base::number::grouped;
+use crate::base::number::{grouped, time};
 use crate::bench::counts::LENSES;
 use crate::judge::verdict::{Judged, Needed, Word};
 
@@ -149,18 +149,6 @@ impl fmt::Display for Report {
         }
         write!(f, "\nsamples: {}", self.samples)
     }
-}
-
-/// Three digits, with the unit that fits.
-pub fn time(ns: f64) -> String {
-    let (value, unit) = match ns {
-        ns if ns < 1e3 => (ns, "ns"),
-        ns if ns < 1e6 => (ns / 1e3, "µs"),
-        ns if ns < 1e9 => (ns / 1e6, "ms"),
-        ns => (ns / 1e9, "s"),
-    };
-    let places = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
-    format!("{value:.places$} {unit}")
 }
 
 #[cfg(test)]

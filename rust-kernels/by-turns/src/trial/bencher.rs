@@ -3,8 +3,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use crate::base::panics;
 use crate::base::sample::Sample;
 
@@ -62,7 +60,8 @@ impl Workload<'_> {
 }
 
 /// Why a study function gave no samples.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "bench", derive(serde::Serialize, serde::Deserialize))]
 pub enum TrialError {
     /// The workload panicked, called [`Bencher::fail`] or delivered an impossible sample.
     Failed(String),

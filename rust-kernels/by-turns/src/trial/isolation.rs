@@ -19,9 +19,6 @@ use crate::base::panics;
 use crate::base::proof::{Counts, UnequalWork, prove};
 use crate::trial::bencher::TrialError;
 
-/// How many times as long a trial in a process of its own lasts: memory is copied when it is first written.
-pub const OF_A_PROCESS: u32 = 6;
-
 /// Runs `work` in a forked child process and returns its result.
 ///
 /// For what must not leave anything behind: threads that `work` starts,

@@ -2,7 +2,9 @@
 
 pub mod bencher;
 pub mod draw;
+#[cfg(feature = "bench")]
 pub mod isolation;
+#[cfg(feature = "bench")]
 pub mod resources;
 pub mod rounds;
 pub mod sampling;

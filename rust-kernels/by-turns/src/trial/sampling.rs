@@ -5,12 +5,16 @@ use std::time::{Duration, Instant};
 use crate::base::key::is_counter;
 use crate::base::sample::Sample;
 use crate::trial::bencher::{self, Function, TrialError, Workload};
+#[cfg(feature = "bench")]
 use crate::trial::resources;
 use crate::trial::undisturbed;
 
 /// Samples of one trial, unless a study sets another number. More rounds tell more than more samples, because the machine
 /// drifts between rounds and hardly within one.
 pub const SAMPLES: usize = 2;
+
+/// How many times as long a trial in a process of its own lasts: memory is copied when it is first written.
+pub const OF_A_PROCESS: u32 = 6;
 
 /// How a variant is tried.
 pub struct Trial {
@@ -19,7 +23,7 @@ pub struct Trial {
     /// Time that its samples take together.
     pub time: Duration,
     pub samples: usize,
-    /// Whether each sample says what the process used meanwhile.
+    /// Whether each sample says what the process used meanwhile: with the feature `bench`.
     pub resources: bool,
     /// Whether its samples wait for a core that is undisturbed: of work on one thread.
     pub undisturbed: bool,
@@ -75,7 +79,11 @@ impl Trial {
     }
 
     fn observed(&self, run: &mut dyn FnMut() -> Sample) -> Sample {
-        if self.resources { resources::around(run) } else { run() }
+        #[cfg(feature = "bench")]
+        if self.resources {
+            return resources::around(run);
+        }
+        run()
     }
 }
 

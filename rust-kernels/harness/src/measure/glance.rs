@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use by_turns::base::key::Key;
-use by_turns::bench::glance::{Glance, Seen};
+use by_turns::{Glance, Seen};
 
 use crate::base::error::Error;
 use crate::study::builder::Study;

@@ -21,6 +21,7 @@ use crate::store::timings::{self, Plan, Timings};
 use crate::study::builder::Study;
 use crate::study::checks::Variant;
 use by_turns::base::key::Key;
+use by_turns::base::random;
 use by_turns::base::sample::Sample;
 use by_turns::trial::bencher::TrialError;
 use by_turns::trial::draw;
@@ -105,7 +106,7 @@ fn begin(study: &Study, settings: &Settings, profile: &Profile, run: &mut Run) -
         }
         None => {
             refuse_orphan(study, run)?;
-            let seed = rounds::new_seed()
+            let seed = random::new_seed()
                 .map_err(|error| Error::Setting { name: "random numbers", reason: error.to_string() })?;
             let section = StudyInfo::new(settings, seed, profile);
             run.info.studies.insert(study.name().to_owned(), section);

@@ -8,7 +8,8 @@ use crate::base::profile::Profile;
 use crate::study::builder::Study;
 use by_turns::base::key::Key;
 use by_turns::trial::bencher::{self, TrialError};
-use by_turns::trial::isolation::{self, OF_A_PROCESS};
+use by_turns::trial::isolation;
+use by_turns::trial::sampling::OF_A_PROCESS;
 
 impl Study {
     /// Runs one variant for one iteration, untimed: what a test wants.

@@ -5,13 +5,15 @@ use std::fmt::Write;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use crate::bench::report::time;
+use crate::base::number::time;
+use crate::base::random;
 use crate::judge::interval::median;
 use crate::judge::student;
 use crate::trial::bencher::{Bencher, Function, TrialError};
-use crate::trial::isolation::{self, OF_A_PROCESS};
+#[cfg(feature = "bench")]
+use crate::trial::isolation::run_isolated;
 use crate::trial::rounds;
-use crate::trial::sampling::Trial;
+use crate::trial::sampling::{OF_A_PROCESS, Trial};
 
 /// How long each function is looked at.
 const EACH: Duration = Duration::from_secs(1);
@@ -79,6 +81,7 @@ impl<'a> Glance<'a> {
     }
 
     /// Each trial has a process of its own, which is ended when it takes longer.
+    #[cfg(feature = "bench")]
     pub fn isolated(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
@@ -93,7 +96,7 @@ impl<'a> Glance<'a> {
         let longer = if self.limit.is_some() { OF_A_PROCESS } else { 1 };
         let (warm_up, time) = (Duration::from_micros(150) * longer, Duration::from_micros(500) * longer);
         let trial = Trial { warm_up, time, samples: 2, resources: false, undisturbed: self.limit.is_none() };
-        let seed = rounds::new_seed().unwrap_or_default();
+        let seed = random::new_seed().unwrap_or_default();
         let neighbours = rounds::neighbours(number, (1..number).map(|other| (other, 0)));
         let mut times: Vec<Result<Vec<f64>, String>> = vec![Ok(vec![]); number];
         let (start, mut round) = (Instant::now(), 0);
@@ -101,7 +104,7 @@ impl<'a> Glance<'a> {
             for index in rounds::order(seed, round, &neighbours) {
                 let Ok(taken) = &mut times[index] else { continue };
                 let Candidate { units, function, .. } = &self.functions[index];
-                match isolation::run_isolated(self.limit, || trial.run(&**function)) {
+                match run_isolated(self.limit, || trial.run(&**function)) {
                     Ok(samples) => {
                         let mut ns: Vec<f64> = samples
                             .iter()
@@ -122,6 +125,12 @@ impl<'a> Glance<'a> {
         });
         Seen { unit: self.unit, rounds: round, rows: rows.collect() }
     }
+}
+
+/// Without the crates for processes there is no limit.
+#[cfg(not(feature = "bench"))]
+fn run_isolated<T>(_: Option<Duration>, work: impl FnOnce() -> T) -> T {
+    work()
 }
 
 /// What was seen; shows itself as the value of a cell.
