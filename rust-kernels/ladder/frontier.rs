@@ -56,8 +56,8 @@
 
 // %% [markdown]
 // What does the executor do for them? The same code counts, with another probe. A task is polled once to begin, and then
-// when something has become ready. No waker is cloned: the reactor notes which task waits. And a connection takes
-// little more than its future, which is hardly larger than its buffer of 128 bytes.
+// when something has become ready, the root once for each client. No waker is cloned: the reactor notes which task waits.
+// A future is its buffer of 128 bytes and some words; a connection is that, its slot and its entry in the reactor.
 
 // %% tags=["active-ipynb", "glance"]
 // {
@@ -68,7 +68,7 @@
 //     );
 //     println!("{} requests: {} polls, {} wakers cloned", counts["transactions"], counts["polls"], counts["waker_clones"]);
 //     println!("a future {} bytes, a connection {}", counts["future_bytes"], counts["connection_bytes"]);
-// }
+// };
 
 // %% [markdown]
 // The world is the one of the first notebook: its fake kernel, its ledger of operations and its probes come from there
@@ -430,7 +430,7 @@ impl Drop for OwnedBlock {
 //     while let Some(task) = owned.block.take_ready() {
 //         println!("next is task {task}");
 //     }
-// }
+// };
 
 // %% [markdown]
 // ## Foreign code

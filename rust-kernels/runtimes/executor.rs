@@ -82,19 +82,21 @@
 // waits anyway: it takes the place of a worker, and no thread is woken. Without it, other threads run all of them.
 
 // %% tags=["active-ipynb", "glance"]
-// for takes_core in [true, false] {
-//     let settings = runtimes_executor::Settings { takes_core, ..runtimes_executor::Settings::new(2) };
-//     let (runtime, caller) = (runtimes_executor::Runtime::new(settings), std::thread::current().id());
-//     let here = runtime.block_on(async {
-//         let mut here = 0;
-//         for _ in 0..1000 {
-//             let task = runtimes_executor::spawn(async { std::thread::current().id() });
-//             here += usize::from(task.await.expect("it does not panic") == caller);
-//         }
-//         here
-//     });
-//     println!("takes_core {takes_core}: {here} of 1000 tasks ran on the thread that called block_on");
-// }
+// {
+//     for takes_core in [true, false] {
+//         let settings = runtimes_executor::Settings { takes_core, ..runtimes_executor::Settings::new(2) };
+//         let (runtime, caller) = (runtimes_executor::Runtime::new(settings), std::thread::current().id());
+//         let here = runtime.block_on(async {
+//             let mut here = 0;
+//             for _ in 0..1000 {
+//                 let task = runtimes_executor::spawn(async { std::thread::current().id() });
+//                 here += usize::from(task.await.expect("it does not panic") == caller);
+//             }
+//             here
+//         });
+//         println!("takes_core {takes_core}: {here} of 1000 tasks ran on the thread that called block_on");
+//     }
+// };
 
 // %% [markdown]
 // The executor uses the standard library, the deques of crossbeam, and `idle`, of which more below.
@@ -382,7 +384,7 @@ impl State {
 //         let [queued, running, done] = [state.is_scheduled(), state.is_running(), state.is_done()].map(u8::from);
 //         println!("{moment:<8} {number:#010b}: scheduled {queued}, running {running}, done {done}, references {references}");
 //     }
-// }
+// };
 
 // %% [markdown]
 // Here is everything that happens to that number, but for its references and for *noted*. A task is

@@ -216,7 +216,7 @@ impl Echo {
 //         println!("{what}: {} bytes to answer", echo.answers().len());
 //         echo.mark_all_written();
 //     }
-// }
+// };
 
 // %% [markdown]
 // ## What a server is
@@ -515,7 +515,7 @@ pub fn on_smol(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Re
 //         "futures: frontier {}, tokio {}, smol {}",
 //         bytes(echo_on_frontier), bytes(echo_on_tokio), bytes(echo_on_smol)
 //     );
-// }
+// };
 
 // %% [markdown]
 // ## A thread for each connection

@@ -67,7 +67,7 @@
 //     let counts = zero_cost_loop::count(zero_cost_loop::manual::<zero_cost_loop::NoWork, zero_cost_loop::Counted>, load);
 //     let calls = zero_cost_loop::Operation::ALL.map(|operation| format!("{} {}", operation.name(), counts[operation.name()]));
 //     println!("{} requests: {}", counts["transactions"], calls.join(", "));
-// }
+// };
 
 // %% [markdown]
 // Two crates besides our harness: `slab`, a vector with reusable slots, from which the event loop and every table below
@@ -703,7 +703,7 @@ impl<S: Deref<Target = Stats>, C: Choices> FakeStream<S, C> {
 //     println!("read {first:?}, then {second:?}");
 //     let [first, second] = [(), ()].map(|()| stream.write(LINE));
 //     println!("write {first:?}, then {second:?}");
-// }
+// };
 
 // %% [markdown]
 // The listener never runs dry. The server stops by itself after 256 clients.
