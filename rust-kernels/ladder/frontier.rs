@@ -83,6 +83,7 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 use std::future::{Future, poll_fn};
+use std::hint::cold_path;
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
 use std::mem::{self, ManuallyDrop, MaybeUninit};
@@ -552,29 +553,15 @@ impl<T> Drop for Table<T> {
 // %% [markdown]
 // ## The state of a task
 //
-// Besides its future a task is a waker, a number, and how far it has come. The context of a poll refers to the
-// waker *in this very place*, which is how the reactor will recognise it.
+// Besides its future a task is a waker and a number. The context of a poll refers to the waker *in this very place*,
+// which is how the reactor will recognise it.
 
 // %%
-/// How far a task has come.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// There is none, or it has finished.
-    Vacant,
-    /// It was never polled. Until its turn comes, wakes pass it over.
-    New,
-    /// It was polled, or is about to be.
-    Started,
-    /// It is the root.
-    Root,
-}
-
 /// A task without its future.
 #[repr(C)]
 struct Task {
     /// First, so that its address is that of the task.
     waker: ManuallyDrop<Waker>,
-    stage: Cell<Stage>,
     number: u32,
 }
 
@@ -975,9 +962,10 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
     /// Makes an entry vacant.
     #[inline]
     fn vacate(&self, entry: &Entry<Y, P>, list: usize) {
-        let waits = entry.waits.replace(NO_TASK);
+        entry.waits.set(NO_TASK);
         entry.next_vacant.set(self.first_vacant[list].replace(entry));
-        if waits == FOREIGN {
+        // SAFETY: nothing changes it while it is looked at.
+        if unsafe { (*entry.foreign.as_ptr()).is_some() } {
             // The last thing here, since it runs foreign code, which may do with this reactor what it likes.
             drop_foreign(&entry.foreign);
         }
@@ -1002,9 +990,10 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
 // at most one operation per object at a time, since each borrows the object mutably; so one
 // waiting task per object is enough, and the last one to ask is the right one.
 //
-// An operation may be given up, as `select!` does with a read when it is time for a heartbeat. The word of its object
-// still says that its task waits. So a new operation ignores the word and is tried. Only an operation that has waited
-// itself is not tried again before its object's next event.
+// An operation may be given up, as `select!` does with a read when it is time for a heartbeat, or be forgotten. The word
+// of its object still says that its task waits. So a new operation begins by clearing the word. From then on the word
+// also says whether the operation was tried: it is not tried again before its object's next event, which clears the
+// word, too.
 
 // %%
 impl<Y: System, P: Probe> Entry<Y, P> {
@@ -1253,18 +1242,20 @@ impl<'r, Y: System, P: Probe, L: Place<Y>> Io<'r, Y, P, L> {
 // the wait is what the `Io` consists of: the `Io` itself would be one look-up more at each poll.
 
 // %%
-/// A call that may have to wait.
+/// A call that may have to wait. While a task or a foreign waker waits for its object, it would block.
 struct Operation<'a, Y: System, P, L: Place<Y> + 'a> {
     entry: &'a Entry<Y, P>,
     known: L::Known<'a>,
-    /// Whether it was tried: then it would block until the object's next event.
-    tried: bool,
+    /// Whether it has succeeded: then nobody waits, and its end need not look.
+    done: bool,
 }
 
 impl<Y: System, P: Probe, L: Place<Y>> Io<'_, Y, P, L> {
+    /// An operation that was not tried. Its stream is no longer known to be drained.
     #[inline(always)]
     fn operation(&mut self) -> Operation<'_, Y, P, L> {
-        Operation { entry: self.entry, known: self.place.known(), tried: false }
+        self.entry.waits.set(NO_TASK);
+        Operation { entry: self.entry, known: self.place.known(), done: false }
     }
 
     /// Tries `call`; if it would block, the object's next event wakes the task behind `context`.
@@ -1308,12 +1299,12 @@ impl<Y: System, P: Probe, L: Place<Y>> Operation<'_, Y, P, L> {
         call: impl FnOnce(&L::Object) -> Result<Out, WouldBlock>,
     ) -> Poll<Out> {
         P::add(Counter::OperationPolls, 1);
-        if self.tried && self.entry.waits.get() != NO_TASK {
+        if self.entry.waits.get() > DRAINED {
             P::add(Counter::NotReadyPolls, 1);
         } else {
             // SAFETY: they are those of an `Io`, which made us and is borrowed mutably.
             if let Ok(outcome) = call(unsafe { L::object(self.known, self.entry) }) {
-                self.tried = false;
+                self.done = true;
                 return Poll::Ready(outcome);
             }
         }
@@ -1321,8 +1312,7 @@ impl<Y: System, P: Probe, L: Place<Y>> Operation<'_, Y, P, L> {
     }
 
     #[inline(always)]
-    fn wait<Out>(&mut self, context: &Context<'_>) -> Poll<Out> {
-        self.tried = true;
+    fn wait<Out>(&self, context: &Context<'_>) -> Poll<Out> {
         // SAFETY: there is an `Io` of this entry, see above.
         unsafe { self.entry.wait(context) };
         Poll::Pending
@@ -1333,7 +1323,7 @@ impl<'a, Y: System, P, L: Place<Y> + 'a> Drop for Operation<'a, Y, P, L> {
     /// Given up, it takes its foreign waker along.
     #[inline(always)]
     fn drop(&mut self) {
-        if self.tried && self.entry.waits.get() == FOREIGN {
+        if !self.done && self.entry.waits.get() == FOREIGN {
             self.entry.waits.set(NO_TASK);
             drop_foreign(&self.entry.foreign);
         }
@@ -1402,8 +1392,15 @@ impl<'r, 's, D: Door<&'s Stats>, P: Probe> Io<'r, Fake<'s>, P, Owned<D>> {
     /// As [`Io::in_entry`].
     #[inline]
     pub fn accept(&mut self) -> impl Future<Output = io::Result<Io<'r, Fake<'s>, P>>> {
-        let reactor = self.reactor();
-        self.attempt(move |door| Ok(Io::in_entry(reactor, door.accept()?, READABLE | WRITABLE)))
+        let mut operation = self.operation();
+        poll_fn(move |context| {
+            let entry = operation.entry;
+            operation.poll(context, |door| {
+                let stream = door.accept()?;
+                // SAFETY: there is an `Io` of this entry, which is borrowed, and borrows the reactor for `'r`.
+                Ok(Io::in_entry(unsafe { entry.reactor() }, stream, READABLE | WRITABLE))
+            })
+        })
     }
 }
 
@@ -1425,19 +1422,22 @@ impl<'r, 's, D: Door<&'s Stats>, P: Probe> Io<'r, Fake<'s>, P, Owned<D>> {
 struct Slot<F> {
     /// First, so that its address is that of the slot.
     task: Task,
-    /// The next slot in the list of vacant ones, or of those whose tasks are new.
+    /// [`STARTED`](Self::STARTED), or the next slot in one of two lists, whose slots are passed over by wakes: of those
+    /// that are vacant, and of those whose tasks are new, which were never polled.
     next: Cell<*const Slot<F>>,
     /// Initialised while the task is new or started.
     future: UnsafeCell<MaybeUninit<F>>,
 }
 
 impl<F> Slot<F> {
+    /// What `next` is in no list: the task was polled, or is about to be.
+    const STARTED: *const Self = ptr::without_provenance(1);
+
     fn vacant(blocks: &[OwnedBlock], number: usize) -> Self {
         let waker = AddressWaker::waker(blocks[number / FLAGS].block, number % FLAGS);
         Self {
             task: Task {
                 waker: ManuallyDrop::new(waker),
-                stage: Cell::new(Stage::Vacant),
                 number: u32::try_from(number).expect("the number of a task"),
             },
             next: Cell::new(ptr::null()),
@@ -1469,8 +1469,8 @@ pub struct Executor<'r, Y: System, F, P: Probe, const QUEUED: bool = false> {
     last_new: Cell<*const Slot<F>>,
     /// Unfinished tasks of the pool.
     tasks: Cell<usize>,
-    /// How many tasks may still be polled before the reactor polls: new ones, and those that were woken, but not by an
-    /// event.
+    /// How many tasks may still be polled before the reactor has a turn: new ones, and those that were woken, but not by
+    /// an event.
     patience_with_new: Cell<i32>,
     patience_with_woken: Cell<i32>,
     running: Cell<bool>,
@@ -1568,10 +1568,11 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
 // lets go.
 
 // %% [markdown]
-// Patience is counted down, and spent when it is below zero: one test instead of two.
+// Patience is counted down, and spent when it is below zero: one test instead of two. It is renewed when it was spent,
+// and that of woken tasks also when there is none.
 
 // %%
-/// Tasks of each kind, new ones and woken ones, that are polled between two polls of the reactor.
+/// Tasks of each kind, new ones and woken ones, that are polled before the reactor has a turn.
 const PATIENCE: i32 = TASKS as i32;
 
 /// One poll less; whether there was one left.
@@ -1599,10 +1600,9 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
         unsafe { (*slot.future.get()).write(make()) };
         mem::forget(give_back);
         if QUEUED {
-            slot.task.stage.set(Stage::Started);
+            slot.next.set(Slot::STARTED);
             self.flag(&slot.task);
         } else {
-            slot.task.stage.set(Stage::New);
             slot.next.set(ptr::null());
             let last = self.last_new.replace(slot);
             match self.slot(self.first_new.get()) {
@@ -1625,18 +1625,6 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
 
 // %%
 impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
-    /// The oldest new task, which is about to be polled for the first time.
-    #[inline(always)]
-    fn take_new(&self) -> Option<&Slot<F>> {
-        let slot = self.slot(self.first_new.get())?;
-        if !spend(&self.patience_with_new) {
-            return None;
-        }
-        self.first_new.set(slot.next.get());
-        slot.task.stage.set(Stage::Started);
-        Some(slot)
-    }
-
     /// Ends a task that is new or started: drops its future, then vacates its slot.
     #[inline(always)]
     fn retire(&self, slot: &Slot<F>) {
@@ -1651,7 +1639,6 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
 
     #[inline]
     fn vacate(&self, slot: &Slot<F>) {
-        slot.task.stage.set(Stage::Vacant);
         slot.next.set(self.first_vacant.replace(slot));
     }
 }
@@ -1664,9 +1651,13 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Drop for Executor<'_, Y, F, P, 
     fn drop(&mut self) {
         // First of all, for the reactor must not know tasks whose slots are gone.
         self.reactor.detach();
+        // New tasks end as the others do.
+        while let Some(slot) = self.slot(self.first_new.get()) {
+            self.first_new.set(slot.next.replace(Slot::STARTED));
+        }
         let mut thrown = None;
         for slot in self.slots.iter() {
-            if matches!(slot.task.stage.get(), Stage::New | Stage::Started)
+            if slot.next.get() == Slot::STARTED
                 && let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.retire(slot)))
             {
                 match thrown {
@@ -1757,7 +1748,7 @@ fn wake_foreign<Y: System, P>(entry: &Entry<Y, P>) {
 }
 
 // %% [markdown]
-// And this is the choice itself, for every poll of every task. A woken task may have finished since, or be new.
+// A task that was woken by another may have finished since, or be new.
 
 // %%
 /// What is next.
@@ -1768,17 +1759,54 @@ enum Next<'e, F> {
     Reactor,
 }
 
-impl<F> Slot<F> {
+impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
+    /// The task of this slot, which was woken, unless it is new or has finished.
     #[inline(always)]
-    fn turn(&self) -> Option<Next<'_, F>> {
-        match self.task.stage.get() {
-            Stage::Started => Some(Next::Pooled(self)),
-            Stage::Root => Some(Next::Root),
-            Stage::New | Stage::Vacant => None,
+    fn turn<'e>(&'e self, slot: &'e Slot<F>) -> Option<Next<'e, F>> {
+        if slot.next.get() == Slot::STARTED {
+            return Some(Next::Pooled(slot));
         }
+        cold_path(); // as the root of a server, compared with its tasks
+        ptr::eq(slot, &*self.root).then_some(Next::Root)
+    }
+
+    /// The next one that was woken, or the reactor.
+    #[inline(always)]
+    fn next_woken(&self) -> Next<'_, F> {
+        while self.first_block.any_ready.get() {
+            if !QUEUED {
+                cold_path(); // in a server, almost all are woken by events
+            }
+            if spend(&self.patience_with_woken)
+                && let Some(slot) = self.take_flagged()
+            {
+                if let Some(next) = self.turn(slot) {
+                    return next;
+                }
+            } else {
+                self.patience_with_woken.set(PATIENCE);
+                break;
+            }
+        }
+        Next::Reactor
+    }
+
+    /// The same, while there are more new tasks than patience.
+    #[cold]
+    #[inline(never)]
+    fn pass_new(&self) -> Next<'_, F> {
+        let next = self.next_woken();
+        if let Next::Reactor = next {
+            self.patience_with_new.set(PATIENCE);
+        }
+        next
     }
 }
 
+// %% [markdown]
+// And this is the choice itself, for every poll of every task.
+
+// %%
 impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
     /// The next task to poll.
     #[inline(always)]
@@ -1795,25 +1823,21 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
                 let slot = unsafe { &*ptr::with_exposed_provenance::<Slot<F>>(waits) };
                 if QUEUED {
                     self.flag(&slot.task);
-                } else if let Some(next) = slot.turn() {
+                } else if let Some(next) = self.turn(slot) {
                     return next;
                 }
             } else if waits == FOREIGN {
                 wake_foreign(entry);
             }
         }
-        if let Some(slot) = self.take_new() {
-            return Next::Pooled(slot);
-        }
-        while self.first_block.any_ready.get()
-            && spend(&self.patience_with_woken)
-            && let Some(slot) = self.take_flagged()
-        {
-            if let Some(next) = slot.turn() {
-                return next;
+        match self.slot(self.first_new.get()) {
+            Some(_) if !spend(&self.patience_with_new) => self.pass_new(),
+            Some(slot) => {
+                self.first_new.set(slot.next.replace(Slot::STARTED));
+                Next::Pooled(slot)
             }
+            None => self.next_woken(),
         }
-        Next::Reactor
     }
 }
 
@@ -1840,6 +1864,19 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
         mem::forget(retire);
         if outcome.is_ready() {
             self.retire(slot);
+        }
+    }
+
+    /// Polls tasks of the pool until it is the root's turn, and returns the other events, or until it is the reactor's.
+    ///
+    /// A program with several `run`s has this function once, so that they all poll the pool in one place.
+    fn serve<'e>(&self, mut events: slice::Iter<'e, Y::Event>) -> Option<slice::Iter<'e, Y::Event>> {
+        loop {
+            match self.next(&mut events) {
+                Next::Pooled(slot) => self.poll_pooled(slot),
+                Next::Root => return Some(events),
+                Next::Reactor => return None,
+            }
         }
     }
 
@@ -1904,8 +1941,9 @@ impl<Y: System, P> Drop for Events<'_, Y, P> {
 }
 
 // %% [markdown]
-// One loop, with one place that polls the pool and one that polls the root: with two, the compiler would
-// inline the server into neither.
+// One loop, with one place that polls the root and one that polls the pool: with two, the compiler would inline the
+// server into neither. So the pool is polled by `serve`, which does not depend on the root's type. A program with one `run`
+// has it inlined; where several `run`s share a type of tasks, they share it, with the server inlined in it.
 
 // %%
 impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
@@ -1928,35 +1966,29 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
         assert!(!self.running.replace(true), "the executor is running already");
         let place = &self.root;
         let _running = OnDrop(|| {
-            place.task.stage.set(Stage::Vacant);
             self.notify(None);
             self.running.set(false);
         });
         self.notify(Some(&self.reactor.notifier));
         let mut root = pin!(Root { future: Some(root), output: None });
-        place.task.stage.set(Stage::Root);
         self.flag(&place.task);
         let mut batch = Events { reactor: self.reactor, events: self.reactor.events.take() };
+        self.patience_with_new.set(PATIENCE);
+        self.patience_with_woken.set(PATIENCE);
         loop {
             let mut fresh = batch.events.iter();
-            self.patience_with_new.set(PATIENCE);
-            self.patience_with_woken.set(PATIENCE);
-            loop {
-                match self.next(&mut fresh) {
-                    Next::Pooled(slot) => self.poll_pooled(slot),
-                    Next::Root => {
-                        // SAFETY: it is a place of what is pinned, and not moved before it is dropped.
-                        let future = unsafe { root.as_mut().map_unchecked_mut(|root| &mut root.future) };
-                        let future = future.as_pin_mut().expect("the root has not finished");
-                        if let Poll::Ready(output) = self.poll_task(place, future) {
-                            place.task.stage.set(Stage::Vacant);
-                            root.as_mut().finish(output);
-                        }
-                    }
-                    Next::Reactor => break,
+            while let Some(rest) = self.serve(fresh) {
+                fresh = rest;
+                // SAFETY: it is a place of what is pinned, and not moved before it is dropped.
+                let future = unsafe { root.as_mut().map_unchecked_mut(|root| &mut root.future) };
+                // It may have finished, and be woken once more.
+                if let Some(future) = future.as_pin_mut()
+                    && let Poll::Ready(output) = self.poll_task(place, future)
+                {
+                    root.as_mut().finish(output);
                 }
             }
-            if self.is_empty() && place.task.stage.get() == Stage::Vacant {
+            if root.future.is_none() && self.is_empty() {
                 batch.events.clear();
                 // SAFETY: the output is not pinned.
                 let output = unsafe { root.get_unchecked_mut().output.take() };
@@ -2245,7 +2277,7 @@ impl<S: AsFd> Sockets for Epoll<S> {
 }
 
 // %% [markdown]
-// Reading and writing are attempts, repeated when the object is ready.
+// What is known of a stream outlasts an operation.
 
 // %%
 impl<Y: Sockets, P: Probe, L: Place<Y, Object = Y::Stream>> Operation<'_, Y, P, L> {
@@ -2260,6 +2292,23 @@ impl<Y: Sockets, P: Probe, L: Place<Y, Object = Y::Stream>> Operation<'_, Y, P, 
     }
 }
 
+impl<Y: Sockets, P: Probe, L: Place<Y>> Io<'_, Y, P, L> {
+    /// An operation that was not tried, on a stream that is still known to be drained if it was.
+    #[inline(always)]
+    fn operation_on_stream(&mut self) -> Operation<'_, Y, P, L> {
+        let was_drained = self.entry.waits.get() == DRAINED;
+        let operation = self.operation();
+        if was_drained {
+            operation.entry.waits.set(DRAINED);
+        }
+        operation
+    }
+}
+
+// %% [markdown]
+// Reading and writing are attempts, repeated when the object is ready.
+
+// %%
 impl<Y: Sockets, P: Probe, L> Io<'_, Y, P, L>
 where
     L: Place<Y, Object = Y::Stream>,
@@ -2268,7 +2317,7 @@ where
     /// Reads into the start of `buffer`; 0 if nothing more will come, or the buffer is empty.
     #[inline]
     pub fn read(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
-        let mut operation = self.operation();
+        let mut operation = self.operation_on_stream();
         poll_fn(move |context| {
             let entry = operation.entry;
             if buffer.is_empty() {
@@ -2290,7 +2339,7 @@ where
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
         let reactor = self.reactor();
-        let mut operation = self.operation();
+        let mut operation = self.operation_on_stream();
         poll_fn(move |context| {
             let Operation { entry, known, .. } = operation;
             let outcome = operation.poll(context, |mut stream| tried(stream.write(bytes)));
