@@ -48,6 +48,7 @@
 
 // %%
 use std::cell::{Cell, OnceCell};
+use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -60,10 +61,10 @@ use crossbeam_channel::{Receiver, Sender};
 use crossbeam_deque::{Injector, Steal, Stealer, Worker};
 use crossbeam_utils::CachePadded;
 use idle::shielded;
-use sync::Arc;
 use sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, fence};
 use sync::cell::Shared;
 use sync::thread::{self, Thread};
+use sync::{Arc, Mutex, MutexGuard};
 use thread_pools_described::{END, LONGEST, LiveWorkers, Subject};
 
 // %% [markdown]
@@ -1711,7 +1712,7 @@ impl<T> Halves<T> {
         }
         // The last one: thieves may have seen it before.
         let taken = oldest == youngest && self.claim(youngest);
-        self.shared.store(youngest + 1, Ordering::Release);
+        self.shared.store(youngest + 1, Ordering::Relaxed);
         taken
     }
 }
@@ -1784,6 +1785,54 @@ impl<Q: Queue> Queue for Forking<Q> {
     /// Not a half: its worker takes it back.
     fn take(&self) -> Option<Job> {
         self.queue.take()
+    }
+}
+
+// %% [markdown]
+// Where a pool is for such computations alone, jobs are few: those that begin one. Then a list will do as the other queue.
+// It is what is measured.
+
+// %%
+/// Jobs in one list behind a mutex, where they are few.
+#[derive(Default)]
+pub struct Listed(Mutex<VecDeque<Job>>);
+
+impl Listed {
+    fn jobs(&self) -> MutexGuard<'_, VecDeque<Job>> {
+        self.0.lock().expect("no thread panics with the list")
+    }
+}
+
+impl Queue for Listed {
+    type Local = ();
+
+    fn new(settings: &Settings) -> (Self, Vec<()>) {
+        (Self::default(), vec![(); settings.workers])
+    }
+
+    fn push(&self, job: Job) {
+        self.jobs().push_back(job);
+    }
+
+    fn push_local(&self, (): &(), job: Job) -> Notify {
+        self.push(job);
+        Notify::Sleepers
+    }
+
+    fn next(&self, (): &()) -> Option<Job> {
+        self.take()
+    }
+
+    fn find(&self, (): &()) -> Option<Job> {
+        self.take()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.jobs().is_empty()
+    }
+
+    fn take(&self) -> Option<Job> {
+        self.jobs().pop_front()
     }
 }
 
@@ -1922,7 +1971,7 @@ impl<Q: Queue> Pool<Forking<Q>> {
 // At a glance: a tree of 2,047 calls by `join`, in our pool and in one of one worker, where nothing is shared.
 
 // %% tags=["active-ipynb", "glance"]
-// fn tree(pool: &Pool<Forking<Stealing>>, levels: u32) -> u64 {
+// fn tree(pool: &Pool<Forking<Listed>>, levels: u32) -> u64 {
 //     if levels == 0 {
 //         return std::hint::black_box(1);
 //     }

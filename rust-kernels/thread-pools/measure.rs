@@ -74,7 +74,9 @@ use harness::{Bencher, Counts, Key, Sample, Study, UnequalWork, limit};
 use hdrhistogram::Histogram;
 use thread_pools_described::{DescribedCbcp, DescribedCbwp, END, Subject, Tp};
 use thread_pools_described_one_unit as one_unit;
-use thread_pools_lean::{Forking, InBoxes, InOnePlace, Ours, Pool, Settings, SharedChannel, Stealing};
+use thread_pools_lean::{
+    Forking, InBoxes, InOnePlace, Listed, Ours, Pool, Settings, SharedChannel, Stealing,
+};
 
 // %% [markdown]
 // # Pools of other crates
@@ -892,7 +894,7 @@ impl ForkJoin for RayonScope {
 
 // %%
 /// Our `join`.
-pub struct LeanJoin(Pool<Forking<Stealing>>);
+pub struct LeanJoin(Pool<Forking<Listed>>);
 
 impl ForkJoin for LeanJoin {
     fn make(workers: usize) -> Self {
@@ -900,7 +902,7 @@ impl ForkJoin for LeanJoin {
     }
 
     fn traverse<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
-        fn node<C: Observer>(pool: &Pool<Forking<Stealing>>, remaining: u32, steps: u32, observer: C) {
+        fn node<C: Observer>(pool: &Pool<Forking<Listed>>, remaining: u32, steps: u32, observer: C) {
             observer.begin(remaining);
             if remaining == 0 {
                 return leaf(steps, observer);

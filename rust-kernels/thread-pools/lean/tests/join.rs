@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use thread_pools_lean::{Busy, Forking, Idle, Pool, Queue, Settings, SharedChannel, Stealing};
+use thread_pools_lean::{Busy, Forking, Idle, Listed, Pool, Queue, Settings, Stealing};
 
 const WATCHDOG: Duration = Duration::from_secs(60);
 
@@ -21,7 +21,7 @@ macro_rules! for_all_pools {
             for workers in 1..=4 {
                 for idle in [Idle::Park, Idle::NeverPark] {
                     let settings = Settings { idle, ..Settings::new(workers) };
-                    $test(&Joining::<SharedChannel>::start(settings), workers);
+                    $test(&Joining::<Listed>::start(settings), workers);
                     $test(&Joining::<Stealing>::start(settings), workers);
                 }
             }

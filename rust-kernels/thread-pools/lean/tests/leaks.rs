@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use live_allocations::assert_nothing_is_kept;
-use thread_pools_lean::{Closed, Forking, Pool, Queue, Settings, SharedChannel, Stealing};
+use thread_pools_lean::{Closed, Forking, Listed, Pool, Queue, Settings, SharedChannel, Stealing};
 
 const WATCHDOG: Duration = Duration::from_secs(60);
 
@@ -78,7 +78,7 @@ fn pools_keep_nothing() {
 }
 
 fn joins_keep_nothing() {
-    let pool = Pool::<Forking<SharedChannel>>::start(Settings::new(2));
+    let pool = Pool::<Forking<Listed>>::start(Settings::new(2));
     let both = |panics: bool| {
         let half = || {
             let result = pool.join(|| Box::new(1), || Box::new(2));

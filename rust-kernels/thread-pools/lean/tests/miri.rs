@@ -6,7 +6,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use thread_pools_lean::{Closed, Forking, Job, Pool, Settings, SharedChannel, Stealing};
+use thread_pools_lean::{Closed, Forking, Job, Listed, Pool, Settings, SharedChannel, Stealing};
 
 const WATCHDOG: Duration = Duration::from_secs(60);
 
@@ -58,7 +58,7 @@ fn two_jobs_shut_their_pool_down() {
     pool.shutdown(WATCHDOG).unwrap_or(());
 }
 
-fn sum(pool: &Pool<Forking<SharedChannel>>, numbers: &[u32]) -> Box<u32> {
+fn sum(pool: &Pool<Forking<Listed>>, numbers: &[u32]) -> Box<u32> {
     if let [number] = numbers {
         return Box::new(*number);
     }
@@ -69,7 +69,7 @@ fn sum(pool: &Pool<Forking<SharedChannel>>, numbers: &[u32]) -> Box<u32> {
 
 #[test]
 fn halves_are_taken_back_stolen_and_given_back() {
-    let pool = Pool::<Forking<SharedChannel>>::start(Settings::new(2));
+    let pool = Pool::<Forking<Listed>>::start(Settings::new(2));
     let (numbers, meet) = ([1; 12], Barrier::new(2));
     for _ in 0..3 {
         let half = || {
