@@ -1603,10 +1603,9 @@ impl Drop for Awaits<'_> {
 // open on one worker, there is enough to steal, and a further one is run at once. What is stored is a pointer, so it
 // holds no unsafe code. And loom can look into it.
 //
-// A worker that takes a half back must know whether a thief is about to take the same one, for which it needs a fence: on
-// this kind of processor, that takes longer than all the rest of a join. So a worker *shares* only its oldest halves, as
-// many as there are other workers, and the fence is needed for these alone; the younger ones it has for itself. In a
-// tree, most halves are the younger ones. When thieves have taken some, the next join shares more. (Split deques, as in
+// A worker that takes a half back must know whether a thief is about to take the same one, for which it needs a fence, as
+// in rayon for each half. So a worker *shares* only its oldest halves, as many as there are other workers, and the fence
+// is needed for these alone; the younger ones it has for itself. In a tree, most halves are the younger ones. When thieves have taken some, the next join shares more. (Split deques, as in
 // [Lace](https://doi.org/10.1007/978-3-319-14313-2_18). A worker that shares a half also sees to it that a sleeper wakes.
 // The price: a worker that goes on for long without a join does not share anything in the meantime.)
 
