@@ -69,6 +69,10 @@ UNSEEN = {
     "it runs",
     ".compare_exchange_weak(handles, handles - 1, Ordering::AcqRel, Ordering::Relaxed)": "as that of `Arc`: the use of "
     "what is freed comes before; loom sees jobs alone, which the fence of `offer` has ordered by then",
+    "match self.oldest.compare_exchange_weak(half, half + 1, Ordering::Release, Ordering::Relaxed) {": "a slot that is read "
+    "before it is written again: loom does not let a load see what is stored later",
+    "let (number, oldest) = (next.get(), self.oldest.load(Ordering::Acquire));": "the other side of it",
+    "self.shared.store(youngest, Ordering::Release);": "loom takes it for a part of the release before it by the same thread",
     "let before = header.state.fetch_xor(RUNNING | new, Ordering::Release);": "a_poll_sees_what_the_one_before_it_has_"
     "written fails without it, but with two preemptions, which take more than a minute",
     "NonNull::new(self.next.swap(ptr::null_mut(), Ordering::Acquire)).map(Task)": "loom takes the fence of `found`, which "

@@ -47,10 +47,12 @@
 // Whatever the pools' threads share comes from the crate `sync`, so that `tests/loom.rs` can try all their orders.
 
 // %%
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
+use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::ptr::NonNull;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::{NonNull, null_mut};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -59,9 +61,10 @@ use crossbeam_channel::{Receiver, Sender};
 use crossbeam_deque::{Injector, Steal, Stealer, Worker};
 use crossbeam_utils::CachePadded;
 use idle::shielded;
-use sync::Arc;
-use sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
+use sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, fence};
+use sync::cell::Shared;
 use sync::thread::{self, Thread};
+use sync::{Arc, Mutex, MutexGuard};
 use thread_pools_described::{END, LONGEST, LiveWorkers, Subject};
 
 // %% [markdown]
@@ -302,7 +305,15 @@ impl Sleep {
 
     /// Sleeps until it is woken; then it is searching.
     pub fn sleep(&self, worker: usize) {
+        self.sleep_until(worker, || false);
+    }
+
+    /// Likewise, or until `is_so`, of which the thread that makes it so tells by `unpark`.
+    pub fn sleep_until(&self, worker: usize, is_so: impl Fn() -> bool) {
         while !self.places[worker].woken.swap(false, Ordering::Relaxed) {
+            if is_so() {
+                return self.stay(worker);
+            }
             thread::park();
         }
     }
@@ -721,16 +732,25 @@ impl CurrentWorker {
 //
 // Run the jobs that are there; when there are none, search; when none is found for a while, sleep. The search is where a
 // worker meets the threads that submit. Between `announce` and `sleep` it looks at everything that could have happened in the
-// meantime: a job, the end of the pool, the last handle.
+// meantime: a job, the end of the pool, the last handle. (A worker that waits for a half
+// of a `join`, see below, searches as well, and stops when `is_so`.)
 
 // %%
 impl<Q: Queue> Core<Q> {
-    /// A job, or `None` when the pool ends. The caller is one of so many searchers; with a job, it is no longer one.
-    fn search(&self, searching: usize, worker: usize, local: &Q::Local, here: &CurrentWorker) -> Option<Job> {
+    /// A job, or `None` when the pool ends, or when `is_so`. The caller is one of so many searchers; with a job, it is no
+    /// longer one.
+    fn search(
+        &self,
+        searching: usize,
+        worker: usize,
+        local: &Q::Local,
+        here: &CurrentWorker,
+        is_so: impl Fn() -> bool,
+    ) -> Option<Job> {
         let impatient = if searching > self.searchers { PATIENCE.0 + PATIENCE.1 } else { 0 };
         let mut turn = impatient;
         loop {
-            if self.sleep.closed() {
+            if self.sleep.closed() || is_so() {
                 return None;
             }
             if let Some(job) = self.queue.find(local) {
@@ -762,7 +782,7 @@ impl<Q: Queue> Core<Q> {
             if ends || !self.queue.is_empty() {
                 self.sleep.stay(worker);
             } else {
-                self.sleep.sleep(worker);
+                self.sleep.sleep_until(worker, &is_so);
             }
             turn = 0;
         }
@@ -781,7 +801,7 @@ impl<Q: Queue> Core<Q> {
         let here = unsafe { entered.as_ref() };
         this.sleep.begin(worker);
         let mut searching = 1;
-        while let Some(mut job) = this.search(searching, worker, &local, here) {
+        while let Some(mut job) = this.search(searching, worker, &local, here, || false) {
             loop {
                 this.run(job);
                 if this.sleep.closed() {
@@ -1456,6 +1476,514 @@ impl Queue for Stealing {
 //     .show()
 
 // %% [markdown]
+// # Join: a half that stays where it is
+//
+// A computation that splits into two halves may submit one of them as a job. Then a handle is cloned, a job is written
+// to a queue and read again, and the halves have to be counted to know when all have ended. But if the function that
+// splits returns only when both halves have ended, all that a half needs can stay in the frame of that function. This is
+// `join(a, b)`, as in rayon: offer a pointer to `b`, run `a`, and take `b` back. If another worker has stolen it in the
+// meantime, work for others until it has ended.
+//
+// So a *half* is a closure, a place for its result, a mark that it is done, and the thread to be unparked then. The
+// frame that holds it must not end while another thread may still touch it: the unsafe part of a join.
+
+// %%
+/// What another thread knows of a half.
+struct Header {
+    run: unsafe fn(NonNull<Header>),
+    /// The thread in whose frame it is.
+    waiter: NonNull<Thread>,
+    /// Set by the thread that has stolen it, which does not touch it afterwards.
+    done: AtomicBool,
+}
+
+/// What has become of it.
+enum Stage<F, R> {
+    Waiting(F),
+    Running,
+    Ended(std::thread::Result<R>),
+}
+
+/// A half, in the frame of the function that waits for it.
+#[repr(C)]
+struct Half<F, R> {
+    header: Header,
+    stage: Shared<Stage<F, R>>,
+}
+
+impl<F: FnOnce() -> R, R> Half<F, R> {
+    /// The waiter has to outlive it.
+    fn new(code: F, waiter: &Thread) -> Self {
+        let header = Header { run: Self::run, waiter: waiter.into(), done: AtomicBool::new(false) };
+        Self { header, stage: Shared::new(Stage::Waiting(code)) }
+    }
+
+    /// Of the half as a whole.
+    fn header(&self) -> NonNull<Header> {
+        NonNull::from(self).cast()
+    }
+
+    /// # Safety
+    /// No other thread does so at the same time.
+    unsafe fn replace(&self, stage: Stage<F, R>) -> Stage<F, R> {
+        // SAFETY: the caller's promise.
+        self.stage.with_mut(|place| unsafe { place.replace(stage) })
+    }
+
+    /// # Safety
+    /// `header` is that of such a half, which is alive, and which no other thread replaces or runs.
+    unsafe fn run(header: NonNull<Header>) {
+        // SAFETY: the caller's promise; the header comes first.
+        let half = unsafe { header.cast::<Self>().as_ref() };
+        // SAFETY: the caller's promise.
+        if let Stage::Waiting(code) = unsafe { half.replace(Stage::Running) } {
+            let ended = Stage::Ended(catch_unwind(AssertUnwindSafe(code)));
+            // SAFETY: the same.
+            unsafe { half.replace(ended) };
+        }
+    }
+}
+
+// %% [markdown]
+// A thread that has stolen a half runs it, or gives it back by dropping it: that happens to a half in a queue when the
+// pool is shut down. Either way it is done, and this is the last that the thread does with it.
+
+// %%
+/// A half that this thread alone may run.
+struct Stolen(NonNull<Header>);
+
+// SAFETY: what a half holds is `Send`, see `Pool::join`, and its waiter is a `Thread`.
+unsafe impl Send for Stolen {}
+
+impl Stolen {
+    fn run(self) {
+        // SAFETY: the half is alive until it is done, and this thread alone may run it.
+        unsafe { (self.0.as_ref().run)(self.0) }
+    }
+
+    fn into_job(self) -> Job {
+        Job::new(move || self.run())
+    }
+}
+
+impl Drop for Stolen {
+    fn drop(&mut self) {
+        // SAFETY: until it is done, the half is alive, and so is its waiter.
+        let (waiter, done) =
+            unsafe { (self.0.as_ref().waiter.as_ref().clone(), &raw const (*self.0.as_ptr()).done) };
+        // SAFETY: the same; nothing of it is used after this store.
+        unsafe { (*done).store(true, Ordering::Release) };
+        waiter.unpark();
+    }
+}
+
+/// Does not end before the half is done.
+struct Awaits<'a>(&'a AtomicBool);
+
+impl Awaits<'_> {
+    fn is_done(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Awaits<'_> {
+    fn drop(&mut self) {
+        while !self.is_done() {
+            thread::park();
+        }
+    }
+}
+
+// %% [markdown]
+// ## Where thieves find halves
+//
+// Halves are taken back in the opposite order in which they were offered, and stolen in the order itself, since the
+// oldest one is likely the largest: the deque of [Chase and Lev](https://doi.org/10.1145/1073970.1073974). It is what
+// rayon takes from crossbeam, too. We take one of our own, for three reasons. Nothing has to grow: where 256 halves are
+// open on one worker, there is enough to steal, and a further one is run at once. What is stored is a pointer, so it
+// holds no unsafe code. And loom can look into it.
+//
+// A worker that takes a half back must know whether a thief is about to take the same one, for which it needs a fence, as
+// in rayon for each half. So a worker *shares* only its oldest halves, as many as there are other workers, and the fence
+// is needed for these alone; the younger ones it has for itself. In a tree, most halves are the younger ones. When thieves have taken some, the next join shares more. (Split deques, as in
+// [Lace](https://doi.org/10.1007/978-3-319-14313-2_18). A worker that shares a half also sees to it that a sleeper wakes.
+// The price: a worker that goes on for long without a join does not share anything in the meantime.)
+
+// %%
+/// So many halves are open on a worker at most.
+const OPEN: u64 = if cfg!(under_loom) { 2 } else { 256 };
+
+/// The halves that are open on a worker, by their number. Thieves may take those from `oldest` to `shared`, in this order.
+pub struct Halves<T> {
+    oldest: CachePadded<AtomicU64>,
+    /// Written by the worker only, as are the slots.
+    shared: CachePadded<AtomicU64>,
+    slots: [AtomicPtr<T>; OPEN as usize],
+}
+
+impl<T> Default for Halves<T> {
+    fn default() -> Self {
+        let slots = std::array::from_fn(|_| AtomicPtr::new(null_mut()));
+        Self { oldest: CachePadded::default(), shared: CachePadded::default(), slots }
+    }
+}
+
+impl<T> Halves<T> {
+    fn slot(&self, number: u64) -> &AtomicPtr<T> {
+        &self.slots[(number % OPEN) as usize]
+    }
+
+    /// Whether a thief finds none.
+    pub fn is_empty(&self) -> bool {
+        self.oldest.load(Ordering::Relaxed) >= self.shared.load(Ordering::Relaxed)
+    }
+
+    /// The oldest one, for a thief.
+    pub fn steal(&self) -> Option<NonNull<T>> {
+        while !self.is_empty() {
+            let oldest = self.oldest.load(Ordering::Relaxed);
+            // Here and in `take_back`: of a thief and the worker that are after the same half, one sees the other.
+            fence(Ordering::SeqCst);
+            // With it comes what was written before the half was shared.
+            if oldest < self.shared.load(Ordering::Acquire) {
+                let half = self.slot(oldest).load(Ordering::Relaxed);
+                if self.claim(oldest) {
+                    return NonNull::new(half);
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes this one, if it is the oldest. (`Release`: the slot has been read before the worker writes to it again.)
+    fn claim(&self, half: u64) -> bool {
+        loop {
+            match self.oldest.compare_exchange_weak(half, half + 1, Ordering::Release, Ordering::Relaxed) {
+                Err(oldest) if oldest == half => {}
+                claimed => return claimed.is_ok(),
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// The side of the worker, which knows the number of its next half.
+
+// %%
+impl<T> Halves<T> {
+    /// Opens a half, and shares the oldest ones, so many at most. Says whether it has shared any; `None` if there is no
+    /// room.
+    #[inline]
+    pub fn push(&self, next: &Cell<u64>, half: NonNull<T>, most: u64) -> Option<bool> {
+        let (number, oldest) = (next.get(), self.oldest.load(Ordering::Acquire));
+        if number - oldest >= OPEN {
+            return None;
+        }
+        self.slot(number).store(half.as_ptr(), Ordering::Relaxed);
+        next.set(number + 1);
+        let shared = (oldest + most).min(number + 1);
+        let more = shared > self.shared.load(Ordering::Relaxed);
+        if more {
+            self.shared.store(shared, Ordering::Release);
+        }
+        Some(more)
+    }
+
+    /// Takes the youngest half back. Says whether that was still there; if not, none is open.
+    #[inline]
+    pub fn take_back(&self, next: &Cell<u64>) -> bool {
+        let youngest = next.get() - 1;
+        if youngest < self.shared.load(Ordering::Relaxed) {
+            return self.take_shared_back(next, youngest);
+        }
+        next.set(youngest);
+        true
+    }
+
+    fn take_shared_back(&self, next: &Cell<u64>, youngest: u64) -> bool {
+        // (`Release`: a thief that sees this one may have seen no other.)
+        self.shared.store(youngest, Ordering::Release);
+        fence(Ordering::SeqCst);
+        let oldest = self.oldest.load(Ordering::Relaxed);
+        if oldest < youngest {
+            next.set(youngest);
+            return true;
+        }
+        // The last one: thieves may have seen it before.
+        let taken = oldest == youngest && self.claim(youngest);
+        self.shared.store(youngest + 1, Ordering::Relaxed);
+        taken
+    }
+}
+
+// %% [markdown]
+// ## The queue of a pool that knows halves
+//
+// It is one of the queues above, and such halves for each worker. A worker looks for halves before it looks for jobs, so
+// that what has begun ends first. (Its own jobs come before both, and so do those from outside that have waited long.)
+
+// %%
+/// Another queue, and halves for each worker.
+pub struct Forking<Q> {
+    queue: Q,
+    halves: Box<[CachePadded<Halves<Header>>]>,
+}
+
+/// What a worker has for itself: that of the other queue, and what it knows of its halves.
+pub struct Own<L> {
+    local: L,
+    worker: usize,
+    /// The number of its next half.
+    next: Cell<u64>,
+    thread: OnceCell<Thread>,
+}
+
+impl<Q: Queue> Forking<Q> {
+    fn steal(&self, own: &Own<Q::Local>) -> Option<Stolen> {
+        let (before, from_own) = self.halves.split_at(own.worker);
+        // A half that is open is alive, and the thread that takes it out of there alone may run it.
+        from_own.iter().skip(1).chain(before).find_map(|halves| halves.steal()).map(Stolen)
+    }
+}
+
+impl<Q: Queue> Queue for Forking<Q> {
+    type Local = Own<Q::Local>;
+
+    fn new(settings: &Settings) -> (Self, Vec<Self::Local>) {
+        let (queue, locals) = Q::new(settings);
+        let halves = (0..settings.workers).map(|_| CachePadded::default()).collect();
+        let own = |(worker, local)| Own { local, worker, next: Cell::new(0), thread: OnceCell::new() };
+        (Self { queue, halves }, locals.into_iter().enumerate().map(own).collect())
+    }
+
+    #[inline]
+    fn push(&self, job: Job) {
+        self.queue.push(job);
+    }
+
+    #[inline]
+    fn push_local(&self, own: &Self::Local, job: Job) -> Notify {
+        self.queue.push_local(&own.local, job)
+    }
+
+    #[inline]
+    fn next(&self, own: &Self::Local) -> Option<Job> {
+        self.queue.next(&own.local)
+    }
+
+    fn find(&self, own: &Self::Local) -> Option<Job> {
+        // A worker that waits for a half does not come to its own jobs otherwise.
+        let jobs = || self.queue.next(&own.local).or_else(|| self.queue.find(&own.local));
+        self.steal(own).map(Stolen::into_job).or_else(jobs)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.halves.iter().all(|halves| halves.is_empty()) && self.queue.is_empty()
+    }
+
+    /// Not a half: its worker takes it back.
+    fn take(&self) -> Option<Job> {
+        self.queue.take()
+    }
+}
+
+// %% [markdown]
+// Where a pool is for such computations alone, jobs are few: those that begin one. Then a list will do as the other queue.
+// It is what is measured.
+
+// %%
+/// Jobs in one list behind a mutex, where they are few.
+#[derive(Default)]
+pub struct Listed(Mutex<VecDeque<Job>>);
+
+impl Listed {
+    fn jobs(&self) -> MutexGuard<'_, VecDeque<Job>> {
+        self.0.lock().expect("no thread panics with the list")
+    }
+}
+
+impl Queue for Listed {
+    type Local = ();
+
+    fn new(settings: &Settings) -> (Self, Vec<()>) {
+        (Self::default(), vec![(); settings.workers])
+    }
+
+    fn push(&self, job: Job) {
+        self.jobs().push_back(job);
+    }
+
+    fn push_local(&self, (): &(), job: Job) -> Notify {
+        self.push(job);
+        Notify::Sleepers
+    }
+
+    fn next(&self, (): &()) -> Option<Job> {
+        self.take()
+    }
+
+    fn find(&self, (): &()) -> Option<Job> {
+        self.take()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.jobs().is_empty()
+    }
+
+    fn take(&self) -> Option<Job> {
+        self.jobs().pop_front()
+    }
+}
+
+// %% [markdown]
+// ## The join
+//
+// Both halves are run, whatever becomes of the other one: a panic of `a` is kept until `b` has ended. (As a value: a
+// worker that unwinds would seem to panic to the halves of others that it runs meanwhile.) Halves within a half are taken
+// back before that ends. So if the youngest half of a worker is there, it is this one.
+
+// %%
+/// The results of both halves, of which the first has ended. Panics with the panic of the first, or else of the second.
+#[inline]
+fn both<A, B>(a: std::thread::Result<A>, b: Stage<impl FnOnce() -> B, B>) -> (A, B) {
+    match (a, b) {
+        (Ok(a), Stage::Waiting(b)) => (a, b()),
+        (Ok(a), Stage::Ended(Ok(b))) => (a, b),
+        (Ok(_), Stage::Ended(Err(panic))) => resume_unwind(panic),
+        (Ok(_), Stage::Running) => unreachable!("the thread that runs it ends it"),
+        (Err(panic), b) => {
+            shielded(|| if let Stage::Waiting(b) = b { drop(b()) } else { drop(b) });
+            resume_unwind(panic)
+        }
+    }
+}
+
+impl<Q: Queue> Core<Forking<Q>> {
+    /// On a worker of this core.
+    #[inline]
+    fn join<A, B>(
+        &self,
+        own: &Own<Q::Local>,
+        here: &CurrentWorker,
+        a: impl FnOnce() -> A,
+        b: impl FnOnce() -> B,
+    ) -> (A, B) {
+        let halves = &*self.queue.halves[own.worker];
+        let half = Half::new(b, own.thread.get_or_init(thread::current));
+        let others = self.queue.halves.len() as u64 - 1;
+        let open = halves.push(&own.next, half.header(), others);
+        if open == Some(true) && self.parks {
+            self.sleep.offer(Wakes::OneAtATime);
+        }
+        let a = catch_unwind(AssertUnwindSafe(a));
+        if open.is_some() && !halves.take_back(&own.next) {
+            self.wait(own, here, &half.header.done);
+        }
+        // SAFETY: it was not offered, or taken back, or it is done.
+        both(a, unsafe { half.replace(Stage::Running) })
+    }
+
+    /// Works for others until a half is done. When the pool ends, it only waits.
+    #[cold]
+    fn wait(&self, own: &Own<Q::Local>, here: &CurrentWorker, done: &AtomicBool) {
+        let half = Awaits(done);
+        while !half.is_done() && !self.sleep.closed() {
+            let searching = self.sleep.search();
+            if let Some(job) = self.search(searching, own.worker, own, here, || half.is_done()) {
+                self.run(job);
+            } else if self.sleep.found() && !self.queue.is_empty() {
+                self.sleep.offer(Wakes::OneAtATime);
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// A thread that is no worker hands its join over to one, and waits. If the pool is shut down, the join comes back as a
+// half that did not run, and the thread calls both closures itself, one after the other. So does a worker of another
+// pool: if workers of two pools waited for each other, both pools might wait for ever.
+
+// %%
+impl<Q: Queue> Pool<Forking<Q>> {
+    /// Calls both closures, perhaps at the same time, and returns when both have ended. Meanwhile a worker may run other
+    /// jobs.
+    ///
+    /// # Panics
+    /// With the panic of `a`, or else of `b`.
+    #[inline]
+    pub fn join<A: Send, B: Send>(
+        &self,
+        a: impl FnOnce() -> A + Send,
+        b: impl FnOnce() -> B + Send,
+    ) -> (A, B) {
+        let in_turn = |a, b| both(catch_unwind(AssertUnwindSafe(a)), Stage::Waiting(b));
+        self.fork(a, b, |a, b| {
+            if CurrentWorker::with_any(|here| here.is_some()) {
+                return in_turn(a, b);
+            }
+            self.inside(|| self.fork(a, b, in_turn))
+        })
+    }
+
+    /// Joins on a worker of this pool; on any other thread, does as is said.
+    #[inline]
+    fn fork<F: FnOnce() -> A, A, G: FnOnce() -> B, B>(
+        &self,
+        a: F,
+        b: G,
+        elsewhere: impl FnOnce(F, G) -> (A, B),
+    ) -> (A, B) {
+        CurrentWorker::with(self.core, |here| match here {
+            Some(here) => {
+                // SAFETY: `CurrentWorker` says that this thread is a worker of this very core, so its local is of this
+                // type, and alive.
+                let own = unsafe { &*here.local.cast::<Own<Q::Local>>() };
+                self.core().join(own, here, a, b)
+            }
+            None => elsewhere(a, b),
+        })
+    }
+
+    /// Calls `work` on a worker, and waits for it; here, if the pool takes no jobs.
+    #[cold]
+    fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        let waiter = thread::current();
+        let half = Half::new(work, &waiter);
+        let (core, ends) = (self.core(), Awaits(&half.header.done));
+        let job = Stolen(half.header()).into_job();
+        if core.sleep.closed() {
+            drop(job);
+        } else if !core.submit(job) {
+            self.sweep(false);
+        }
+        drop(ends);
+        // SAFETY: it is done.
+        match unsafe { half.replace(Stage::Running) } {
+            Stage::Waiting(work) => work(),
+            Stage::Ended(ended) => ended.unwrap_or_else(|panic| resume_unwind(panic)),
+            Stage::Running => unreachable!("the thread that runs it ends it"),
+        }
+    }
+}
+
+// %% [markdown]
+// At a glance: a tree of 2,047 calls by `join`, in our pool and in one of one worker, where nothing is shared.
+
+// %% tags=["active-ipynb", "glance"]
+// fn tree(pool: &Pool<Forking<Listed>>, levels: u32) -> u64 {
+//     if levels == 0 {
+//         return std::hint::black_box(1);
+//     }
+//     let (a, b) = pool.join(|| tree(pool, levels - 1), || tree(pool, levels - 1));
+//     a + b
+// }
+// let pools = [1, 2].map(|workers| Pool::start(Settings::new(workers)));
+// harness::Glance::at("tree of 2,047 calls")
+//     .look("one worker", || assert_eq!(tree(&pools[0], 10), 1 << 10))
+//     .look("two workers", || assert_eq!(tree(&pools[1], 10), 1 << 10))
+//     .show()
+
+// %% [markdown]
 // # From the described pools to the lean ones
 //
 // What does each of our changes contribute? That can be asked for one at a time, from one pool to the other. Two of
@@ -1533,6 +2061,11 @@ impl<P: Subject + Sync> Subject for InOnePlace<P> {
 // | `Pool` | when the last handle is dropped, what was submitted is run, and workers end, idle ones also beside a busy one | `dropping_the_last_handle_runs_what_was_submitted_and_ends_the_workers`, `idle_workers_end_beside_a_busy_one` |
 // | | *limit:* if a job drops it, when that job has ended | `a_job_that_drops_the_last_handle_ends_idle_workers_when_it_has_ended` |
 // | | more handles than can be counted end the process | `more_handles_than_can_be_counted_end_the_process` (on 32 bits) |
+// | `join` | both closures have been called and have ended when it returns or panics, also if the pool is shut down | `both_halves_have_ended_when_one_of_them_panics`, `a_join_of_a_pool_that_is_shut_down_meanwhile_still_returns` |
+// | | they run at the same time if another worker sleeps or searches; *limit:* not those of a worker of another pool, nor those of more than 256 within each other | `a_sleeping_worker_is_woken_for_a_half_and_for_the_end_of_one`, `more_halves_than_there_is_room_for_are_all_run` |
+// | | any thread, job or destructor may call it | `a_join_may_be_called_from_any_thread_and_among_jobs`, `destructors_of_jobs_and_of_thread_locals_may_join` |
+// | | a worker that waits for a half runs jobs, *limit:* on the same stack | `a_worker_that_waits_for_a_half_runs_jobs` |
+// | | *limit:* a half that shuts its pool down, or a job that is run meanwhile, waits for its join until the time is up | `a_half_that_shuts_its_pool_down_waits_for_its_join_until_the_time_is_up` |
 // | `start` | a pool that gets too few threads leaves none | `a_pool_that_gets_too_few_threads_leaves_none` |
 // | all of them | random programs, in which jobs, destructors and ends of threads do all of this, end and leave nothing | `random_programs_end_and_leave_nothing_behind` |
 // | memory | nothing is kept of a job, a handle or a pool after its last use | `a_thousand_rounds_leave_nothing_behind` |
@@ -1542,5 +2075,6 @@ impl<P: Subject + Sync> Subject for InOnePlace<P> {
 //
 // - Let `push_local` always return `Notify::Sleepers` in the work-stealing pool, and see what it costs.
 // - Take `Worker::new_lifo` instead of `new_fifo`.
+// - Let `push` share all halves, as the deque of Chase and Lev does, and count what the fences cost.
 // - Give `Job` more room, or none, and count: `cargo bench -p thread-pools --bench counts`.
 // - [The measuring notebook](measure.ipynb) asks which pool suits which load.

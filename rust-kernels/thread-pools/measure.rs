@@ -53,6 +53,7 @@
 // :dep executors-counting = { package = "executors", version = "=0.8.0", default-features = false, features = ["workstealing-exec"] }
 // :dep executors-pinned = { package = "executors", version = "=0.7.0", features = ["thread-pinning"] }
 // :dep executors-never-parking = { package = "executors", version = "=0.9.0", features = ["ws-no-park"] }
+// :dep forte = "=1.0.0-alpha.4"
 // :dep futures = { version = "=0.3.34", features = ["thread-pool"] }
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep hdrhistogram = { version = "=7.6.0", default-features = false }
@@ -71,9 +72,11 @@ use std::time::{Duration, Instant};
 
 use harness::{Bencher, Counts, Key, Sample, Study, UnequalWork, limit};
 use hdrhistogram::Histogram;
-use thread_pools_described::{DescribedCbcp, DescribedCbwp, Subject, Tp};
+use thread_pools_described::{DescribedCbcp, DescribedCbwp, END, Subject, Tp};
 use thread_pools_described_one_unit as one_unit;
-use thread_pools_lean::{InBoxes, InOnePlace, Ours, SharedChannel, Stealing};
+use thread_pools_lean::{
+    Forking, InBoxes, InOnePlace, Listed, Ours, Pool, Settings, SharedChannel, Stealing,
+};
 
 // %% [markdown]
 // # Pools of other crates
@@ -776,10 +779,10 @@ pub fn prove(key: &Key, world: World, load: &Load, jobs: Jobs, limit: Duration) 
 // ## Fork and join
 //
 // Another load is the one rayon was made for: a call that splits its work into halves and waits for both, down to leaves.
-// With a `join`, that takes no allocation, and a half that is not stolen is an ordinary call. Our pools have no `join`.
-// There, one half is submitted, the other is run at once, and a latch waits for the leaves. It costs each leaf an
-// atomic operation, and queues that are first in, first out hold whole levels of the tree. `chili` is measured as well,
-// which offers a half to other threads only from time to time.
+// With a `join`, that takes no allocation, and a half that is not stolen is an ordinary call. [Ours](lean.ipynb) is
+// measured beside that of rayon, and those of `chili` and `forte`, which offer a half to other threads only from time to
+// time. Pools that are first in, first out have none. There, one half is submitted, the other is run at once, and a latch
+// waits for the leaves. It costs each leaf an atomic operation, and their queues hold whole levels of the tree.
 
 // %%
 /// What can go through a tree.
@@ -887,7 +890,36 @@ impl ForkJoin for RayonScope {
 }
 
 // %% [markdown]
-// And chili one.
+// Ours is called by the thread outside, whose first `join` a worker takes over.
+
+// %%
+/// Our `join`.
+pub struct LeanJoin(Pool<Forking<Listed>>);
+
+impl ForkJoin for LeanJoin {
+    fn make(workers: usize) -> Self {
+        Self(Pool::start(Settings::new(workers)))
+    }
+
+    fn traverse<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
+        fn node<C: Observer>(pool: &Pool<Forking<Listed>>, remaining: u32, steps: u32, observer: C) {
+            observer.begin(remaining);
+            if remaining == 0 {
+                return leaf(steps, observer);
+            }
+            let half = || node(pool, remaining - 1, steps, observer);
+            pool.join(half, half);
+        }
+        node(&self.0, levels, steps, observer);
+    }
+
+    fn end(self) {
+        self.0.shutdown(END).expect("it has returned from its last join");
+    }
+}
+
+// %% [markdown]
+// In chili and forte the thread outside takes part. It counts as one of the workers.
 
 // %%
 impl ForkJoin for chili::ThreadPool {
@@ -906,6 +938,29 @@ impl ForkJoin for chili::ThreadPool {
             scope.join(half, half);
         }
         node(&mut self.scope(), levels, steps, observer);
+    }
+}
+
+/// A pool of forte, which ends with the process.
+pub struct Forte(&'static forte::ThreadPool);
+
+impl ForkJoin for Forte {
+    fn make(workers: usize) -> Self {
+        let pool = leak(forte::ThreadPool::new());
+        pool.resize_to(workers - 1);
+        Self(pool)
+    }
+
+    fn traverse<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
+        fn node<C: Observer>(worker: &forte::Worker, remaining: u32, steps: u32, observer: C) {
+            observer.begin(remaining);
+            if remaining == 0 {
+                return leaf(steps, observer);
+            }
+            let half = |worker: &forte::Worker| node(worker, remaining - 1, steps, observer);
+            worker.join(half, half);
+        }
+        self.0.with_worker(|worker| node(worker, levels, steps, observer));
     }
 }
 
@@ -1059,6 +1114,8 @@ pub const RAYON_FIFO: Variant = variant::<RayonFifo>("rayon spawn_fifo");
 pub const RAYON_JOIN: Variant = forks::<RayonJoin>("rayon join");
 pub const RAYON_SCOPE: Variant = forks::<RayonScope>("rayon scope");
 pub const CHILI: Variant = forks::<chili::ThreadPool>("chili join");
+pub const FORTE: Variant = forks::<Forte>("forte join");
+pub const LEAN_JOIN: Variant = forks::<LeanJoin>("lean join");
 pub const FUTURES: Variant = variant::<Futures>("futures ThreadPool");
 pub const BLOCKING: Variant = variant::<Blocking>("tokio spawn_blocking");
 pub const NO_POOL: Variant = variant::<NoPool>("no pool");
@@ -1411,11 +1468,13 @@ fn closures(scale: Scale) -> Vec<Row> {
 // %%
 /// Trees of 32,767 nodes.
 fn trees() -> Vec<Row> {
-    let variants = [CBCP, CBWP, ONE_UNIT, LEAN_CBCP, LEAN_CBWP, RAYON, RAYON_JOIN, RAYON_SCOPE, CHILI];
+    let pools = [CBCP, CBWP, ONE_UNIT, LEAN_CBCP, LEAN_CBWP, RAYON];
+    let joins = [RAYON_JOIN, RAYON_SCOPE, CHILI, FORTE, LEAN_JOIN];
     let mut cells = vec![];
     for (workers, steps) in [(2, 0), (2, 100), (1, 0), (1, 100)] {
         let load = Load { workers, producers: 1, messages: 1, amplification: NODES as u32 - 1 };
         let parameter = format!("threads={workers} work={steps}");
+        let variants = pools.into_iter().chain(joins);
         cells.extend(variants.map(|of| Row::new("tree", of, &parameter, load, Kind::Tree(steps))));
     }
     cells
@@ -1659,6 +1718,7 @@ fn baselines(cell: &Row) -> Vec<&'static str> {
         Kind::Neighbour if name != NO_POOL.name => return vec![NO_POOL.name],
         Kind::Idle | Kind::Neighbour => return vec![],
         Kind::Tree(_) if name == RAYON_JOIN.name => return vec![],
+        Kind::Tree(_) if name == LEAN_JOIN.name => return vec![RAYON_JOIN.name, CHILI.name, FORTE.name],
         Kind::Tree(_) => {
             return [described(name, cell.kind), one_unit, Some(RAYON_JOIN.name)]
                 .into_iter()

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use harness::Key;
 use thread_pools::{
-    BLOCKING, CBCP, CBWP, CHILI, COUNTING, Chain, Counters, DEFAULT, FUTURES, Folded, IDLE, Jobs, Kind,
-    LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, LIMIT, Latch, Load, NEVER_PARK, NO_POOL, ONE_UNIT, Observer,
-    Opaque, PINNED_CBCP, PINNED_CBWP, RAYON, RAYON_FIFO, RAYON_JOIN, RAYON_SCOPE, Row, SIZES, Scale, TP,
-    Variant, Work, X_CBCP, X_CBWP, X_COUNTING, X_NEVER_PARK, X_PINNED_CBCP, X_PINNED_CBWP, X_TP, burst,
-    cells, comparisons, dependent_steps, distribution, has_sizes, original, prove, prove_tree, study_of,
-    until_precise,
+    BLOCKING, CBCP, CBWP, CHILI, COUNTING, Chain, Counters, DEFAULT, FORTE, FUTURES, Folded, IDLE, Jobs,
+    Kind, LEAN_CBCP, LEAN_CBWP, LEAN_JOIN, LEAN_NEVER_PARK, LIMIT, Latch, Load, NEVER_PARK, NO_POOL,
+    ONE_UNIT, Observer, Opaque, PINNED_CBCP, PINNED_CBWP, RAYON, RAYON_FIFO, RAYON_JOIN, RAYON_SCOPE, Row,
+    SIZES, Scale, TP, Variant, Work, X_CBCP, X_CBWP, X_COUNTING, X_NEVER_PARK, X_PINNED_CBCP, X_PINNED_CBWP,
+    X_TP, burst, cells, comparisons, dependent_steps, distribution, has_sizes, original, prove, prove_tree,
+    study_of, until_precise,
 };
 use thread_pools_described::Subject;
 use thread_pools_lean::{Job, Ours, Stealing, Storage};
@@ -85,7 +85,8 @@ fn counters_of_each_worker_end_a_burst_when_all_of_it_has_ended() {
 
 #[test]
 fn everyone_goes_through_all_nodes_of_a_tree_once() {
-    for variant in [CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, RAYON, RAYON_JOIN, RAYON_SCOPE, CHILI] {
+    let joins = [RAYON_JOIN, RAYON_SCOPE, CHILI, FORTE, LEAN_JOIN];
+    for variant in [CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, RAYON].into_iter().chain(joins) {
         for workers in [1, 3] {
             prove_tree(&Key::new("tree", variant.name, ""), variant.tree_world, workers, 10).unwrap();
         }

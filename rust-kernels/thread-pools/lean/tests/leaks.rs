@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use live_allocations::assert_nothing_is_kept;
-use thread_pools_lean::{Closed, Pool, Queue, Settings, SharedChannel, Stealing};
+use thread_pools_lean::{Closed, Forking, Listed, Pool, Queue, Settings, SharedChannel, Stealing};
 
 const WATCHDOG: Duration = Duration::from_secs(60);
 
@@ -77,9 +77,29 @@ fn pools_keep_nothing() {
     });
 }
 
+fn joins_keep_nothing() {
+    let pool = Pool::<Forking<Listed>>::start(Settings::new(2));
+    let both = |panics: bool| {
+        let half = || {
+            let result = pool.join(|| Box::new(1), || Box::new(2));
+            if panics {
+                std::panic::resume_unwind(result.0);
+            }
+            result
+        };
+        let joined = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| pool.join(half, half)));
+        assert_eq!(joined.is_err(), panics);
+    };
+    assert_nothing_is_kept("halves", || both(false));
+    assert_nothing_is_kept("halves that panic", || both(true));
+    pool.shutdown(WATCHDOG).unwrap();
+    assert_nothing_is_kept("halves after the end", || both(false));
+}
+
 #[test]
 fn a_thousand_rounds_leave_nothing_behind() {
     keeps_nothing::<SharedChannel>();
     keeps_nothing::<Stealing>();
+    joins_keep_nothing();
     pools_keep_nothing();
 }

@@ -5,14 +5,17 @@
 //! that is neither run nor dropped as a leak.
 #![cfg(under_loom)]
 
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::ptr::NonNull;
 use std::time::Duration;
 
+use sync::cell::Shared;
 use sync::loom;
 use sync::loom::sync::atomic::{AtomicUsize, Ordering};
 use sync::loom::sync::{Arc, Condvar, Mutex};
 use sync::loom::thread;
-use thread_pools_lean::{Idle, Job, Notify, Pool, Queue, Settings, Sleep, Wakes};
+use thread_pools_lean::{Forking, Halves, Idle, Job, Notify, Pool, Queue, Settings, Sleep, Wakes};
 
 /// Jobs in one list behind a mutex. Whether it is empty is seen without that, and perhaps late: the mutex would order
 /// what is left to the pools' fences.
@@ -294,6 +297,115 @@ fn jobs_that_shut_their_pool_down_together_end() {
             let _ = pool.execute(move || inner.shutdown(Duration::MAX / 4).unwrap());
         }
         pool.shutdown(Duration::MAX / 4).unwrap();
+    });
+}
+
+/// The deque by itself: each half is taken once, by the worker the youngest one first, and with what was written to it.
+#[test]
+fn each_half_is_taken_back_or_stolen() {
+    for (most, steals, preemptions) in [(1, [2, 0], 3), (2, [2, 0], 3), (2, [1, 1], 2)] {
+        in_every_order(preemptions, move || {
+            let halves = Arc::new((Halves::<Place>::default(), [(); 3].map(|()| Place::new())));
+            let thieves = steals.map(|steals| {
+                let halves = Arc::clone(&halves);
+                // SAFETY: the test keeps them alive.
+                let steal = move || halves.0.steal().map_or(0, |half| unsafe { half.as_ref() }.take());
+                thread::spawn(move || (0..steals).map(|_| steal()).sum::<usize>())
+            });
+            let (next, mut own) = (Cell::new(0), 0);
+            let push = |at: usize| {
+                let half = &halves.1[at];
+                half.write(1 << at);
+                halves.0.push(&next, NonNull::from(half), most).expect("there is room for two");
+            };
+            let mut take_back = |at: usize| {
+                if halves.0.take_back(&next) {
+                    own += halves.1[at].take();
+                }
+            };
+            push(0);
+            push(1);
+            take_back(1);
+            push(2);
+            take_back(2);
+            take_back(0);
+            assert!(halves.0.is_empty());
+            let stolen: usize = thieves.into_iter().map(|thief| thief.join().unwrap()).sum();
+            assert_eq!(own + stolen, 0b111);
+        });
+    }
+}
+
+/// Both halves write to what the caller has, which reads it.
+#[test]
+fn a_join_returns_when_both_halves_have_ended() {
+    in_every_order(1, || {
+        let (pool, places) =
+            (Pool::<Forking<Plain>>::start(Settings::new(2)), [(); 2].map(|()| Place::new()));
+        pool.join(|| places[0].write(1), || places[1].write(2));
+        assert_eq!((places[0].read(), places[1].read()), (1, 2));
+    });
+}
+
+/// Used by one thread at a time; loom sees whether that is so.
+struct Place(Shared<usize>);
+
+// SAFETY: as is said.
+unsafe impl Sync for Place {}
+
+impl Place {
+    fn new() -> Self {
+        Self(Shared::new(0))
+    }
+
+    fn write(&self, number: usize) {
+        // SAFETY: as is said.
+        self.0.with_mut(|place| unsafe { place.write(number) });
+    }
+
+    fn read(&self) -> usize {
+        // SAFETY: as is said.
+        self.0.with(|place| unsafe { place.read() })
+    }
+
+    /// What was written, of which nothing is left.
+    fn take(&self) -> usize {
+        let number = self.read();
+        self.write(0);
+        number
+    }
+}
+
+#[test]
+fn a_join_that_races_with_the_end_returns() {
+    in_every_order(1, || {
+        let pool = Pool::<Forking<Plain>>::start(Settings::new(2));
+        let other = pool.clone();
+        let ends = thread::spawn(move || other.shutdown(Duration::MAX / 4).unwrap());
+        assert_eq!(pool.join(|| 1, || 2), (1, 2));
+        ends.join().unwrap();
+    });
+}
+
+/// The half waits for a job that only the worker that waits for the half can run.
+#[test]
+fn a_worker_that_waits_for_a_half_is_woken_for_a_job() {
+    in_every_order(1, || {
+        let (pool, begun, done) = (Pool::<Forking<Plain>>::start(Settings::new(2)), Done::new(), Done::new());
+        let (other, job, both) = (pool.clone(), done.clone(), begun.clone());
+        let submits = thread::spawn(move || {
+            both.wait_for(2);
+            other.execute(move || job.one()).unwrap();
+        });
+        let begins = |half: bool| {
+            begun.one();
+            begun.wait_for(2);
+            if half {
+                done.wait_for(1);
+            }
+        };
+        pool.join(|| begins(false), || begins(true));
+        submits.join().unwrap();
     });
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use thread_pools_lean::{Closed, Job, Pool, Settings, SharedChannel, Stealing};
+use thread_pools_lean::{Closed, Forking, Job, Listed, Pool, Settings, SharedChannel, Stealing};
 
 const WATCHDOG: Duration = Duration::from_secs(60);
 
@@ -56,6 +56,38 @@ fn two_jobs_shut_their_pool_down() {
         .unwrap();
     }
     pool.shutdown(WATCHDOG).unwrap_or(());
+}
+
+fn sum(pool: &Pool<Forking<Listed>>, numbers: &[u32]) -> Box<u32> {
+    if let [number] = numbers {
+        return Box::new(*number);
+    }
+    let (left, right) = numbers.split_at(numbers.len() / 2);
+    let (left, right) = pool.join(|| sum(pool, left), || sum(pool, right));
+    Box::new(*left + *right)
+}
+
+#[test]
+fn halves_are_taken_back_stolen_and_given_back() {
+    let pool = Pool::<Forking<Listed>>::start(Settings::new(2));
+    let (numbers, meet) = ([1; 12], Barrier::new(2));
+    for _ in 0..3 {
+        let half = || {
+            meet.wait();
+            sum(&pool, &numbers)
+        };
+        assert_eq!(pool.join(half, half), (Box::new(12), Box::new(12)));
+    }
+    let panics = |half: usize| {
+        meet.wait();
+        std::panic::resume_unwind(Box::new(half))
+    };
+    let joined = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| -> ((), ()) {
+        pool.join(|| panics(1), || panics(2))
+    }));
+    assert_eq!(*joined.unwrap_err().downcast::<usize>().unwrap(), 1);
+    pool.shutdown(WATCHDOG).unwrap();
+    assert_eq!(*sum(&pool, &numbers), 12);
 }
 
 /// Submits the next one when it is dropped.

@@ -1,4 +1,4 @@
-//! Random programs: jobs that submit, wait, yield, panic, drop handles, keep them for others and shut pools down, in the
+//! Random programs: jobs that submit, join, wait, yield, panic, drop handles, keep them for others and shut pools down, in the
 //! job, in its destructor and when its thread ends, while other threads join in and the last handle goes. Each job is run
 //! or dropped once, no wait lasts for ever, and neither a queue nor what a worker has for itself is left.
 //!
@@ -20,7 +20,7 @@ mod random;
 
 use random::Random;
 use thread_pools_lean::{
-    Closed, Fairness, Idle, Job, Notify, Pool, Queue, Settings, SharedChannel, Stealing, Wakes,
+    Closed, Fairness, Forking, Idle, Job, Notify, Pool, Queue, Settings, SharedChannel, Stealing, Wakes,
 };
 
 /// A program that takes longer hangs: it takes milliseconds, and some seconds under a sanitizer.
@@ -82,7 +82,7 @@ impl<Q: Queue> Queue for Counted<Q> {
     }
 }
 
-type PoolOf<Q> = Pool<Counted<Q>>;
+type PoolOf<Q> = Pool<Forking<Counted<Q>>>;
 
 /// What all jobs of a program share.
 struct World<Q: Queue> {
@@ -174,6 +174,14 @@ impl<Q: Queue> Actor<Q> {
                 if let Some(pool) = self.pools.last() {
                     let limit = [Duration::ZERO, Duration::from_micros(300), Duration::from_millis(2)];
                     let _busy = pool.shutdown(limit[self.random.below(3) as usize]);
+                }
+            }
+            11 => {
+                let panics = self.panics && !thread::panicking();
+                let halves = [self.next(), self.next()];
+                if let (Some(pool), [Some(one), Some(other)]) = (self.pools.last(), halves) {
+                    let act = |half: Self| move || Self { panics, ..half }.act();
+                    pool.join(act(one), act(other));
                 }
             }
             _ => {}
