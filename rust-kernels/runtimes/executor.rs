@@ -680,6 +680,10 @@ impl Core {
         self.open.next.load(Ordering::Relaxed).is_null()
     }
 
+    fn is_empty(&self) -> bool {
+        self.next_is_empty() && self.deque.is_empty()
+    }
+
     /// Puts a task into the slot; the one that was there before.
     fn put_next(&self, task: Task, turn: Turn) -> Option<Task> {
         self.turn.set(turn);
@@ -860,8 +864,9 @@ impl Pool {
 // %%
 /// Tasks from the LIFO slot, before it is the others' turn.
 const STREAK: u32 = 3;
-/// Tasks after which the timers are checked, as in tokio and nio, and searches, for settings by which they take long.
-const TIMERS: usize = 61;
+/// Tasks after which the timers are checked, as in tokio and nio, and a root that was woken has its turn, as in tokio.
+const INTERVAL: usize = 61;
+/// Searches after which the timers are checked, for settings by which they take long.
 const TIMERS_IN_SEARCH: u32 = 64;
 
 /// Where a thread is while it runs tasks.
@@ -933,7 +938,7 @@ impl Place<'_> {
     /// The next task, if there is one in the deque or, for a worker, in the injector.
     fn next(&self) -> Option<Task> {
         let mut core = self.core()?;
-        if core.count_poll().is_multiple_of(TIMERS) {
+        if core.count_poll().is_multiple_of(INTERVAL) {
             core.timers().fire();
             core = self.core()?;
         }
@@ -970,7 +975,7 @@ const LONGEST: usize = 1 << 12;
 impl Core {
     /// Puts a task where it will be run, and calls a helper if more tasks wait than one.
     fn push(&self, task: Task, turn: Turn) {
-        let first = self.next_is_empty() && self.deque.is_empty();
+        let first = self.is_empty();
         let behind = match turn {
             _ if !self.home.pool.settings.lifo => Some(task),
             Turn::Next => self.put_next(task, turn),
@@ -2385,8 +2390,9 @@ impl Wake for Root {
 }
 
 // %% [markdown]
-// While it has a core, the caller does what a worker does, except that its own future comes first whenever it was
-// woken.
+// While it has a core, the caller does what a worker does, except that its own future has a turn when no task is left, and
+// else after 61 tasks, if it was woken. A root that joins a thousand tasks, one after the other, is woken by each: polled
+// each time, it would be polled a thousand times, and finds most of them done if it is not.
 
 // %%
 impl Root {
@@ -2423,12 +2429,20 @@ impl Root {
         place: &Place<'_>,
     ) -> Poll<F::Output> {
         let woken = || self.woken.load(Ordering::Relaxed);
-        loop {
+        'root: loop {
             let polled = self.poll(future.as_mut(), waker, place);
             if polled.is_ready() || place.core().is_none() {
                 return polled;
             }
-            match place.next().or_else(|| place.wait_for_own(woken)) {
+            let mut ran = 0;
+            while let Some(task) = place.next() {
+                task.run();
+                ran += 1;
+                if woken() && (ran >= INTERVAL || place.core().is_none_or(Core::is_empty)) {
+                    continue 'root;
+                }
+            }
+            match place.wait_for_own(woken) {
                 Some(task) => task.run(),
                 None if woken() => {}
                 None => return Poll::Pending,
