@@ -256,13 +256,14 @@ impl<T> Default for Blocking<T> {
 //
 // One number says how the task stands. *Scheduled* means that it lies in a queue, or that a thread is about to put it
 // there. *Running* means that a thread polls it. While either is set, a wake has no more to do than to set *scheduled*.
-// The rest of the number counts references: one for the executor until the task is done, one for the join handle, one
+// A new task is *running* although it lies in a queue: no waker knows of it, and so its first poll begins with no atomic
+// operation. The rest of the number counts references: one for the executor until the task is done, one for the join handle, one
 // for each waker.
 
 // %%
-/// In a queue, or on the way into one.
+/// In a queue, or on the way into one, for another poll.
 const SCHEDULED: usize = 1;
-/// Being polled; or in a queue since a poll that was woken meanwhile.
+/// Being polled, or new; or in a queue since a poll that was woken meanwhile.
 const RUNNING: usize = 2;
 /// The output is there, or was taken, or will not come.
 const DONE: usize = 4;
@@ -324,7 +325,7 @@ impl State {
 //
 // - *asleep*: only wakers know of it;
 // - *queued*: in a queue, or on the way there (scheduled);
-// - *running*: being polled;
+// - *running*: being polled, or new;
 // - *woken*: running and scheduled, that is woken while it is polled, or in a queue since such a poll;
 // - *done*, or *done and woken*: by a wake that came too late.
 //
@@ -1128,10 +1129,11 @@ impl Task {
 fn drop_reference(task: NonNull<Header>) {
     // SAFETY: the caller's reference keeps it alive.
     let header = unsafe { task.as_ref() };
-    if State(header.state.fetch_sub(REFERENCE, Ordering::Release)).is_last_reference() {
-        // What others did with the task comes before its end. (A load, where a fence would do: loom and sanitizers
-        // see it.)
-        header.state.load(Ordering::Acquire);
+    // What others did with the task comes before its end. If this is the last reference, no thread changes the number any
+    // more, and nobody has to be told.
+    let is_last = State(header.state.load(Ordering::Acquire)).is_last_reference()
+        || State(header.state.fetch_sub(REFERENCE, Ordering::AcqRel)).is_last_reference();
+    if is_last {
         // SAFETY: it was the last one.
         unsafe { (header.code.free)(task.as_ptr().cast()) };
     }
@@ -1513,7 +1515,7 @@ impl Task {
     /// A task that is about to be put in a queue, and its handle.
     fn new<F: Future>(home: &Arc<Home>, future: F) -> (Self, JoinHandle<F::Output>) {
         let header = Header {
-            state: AtomicUsize::new(SCHEDULED | JOINED | (2 * REFERENCE)),
+            state: AtomicUsize::new(RUNNING | JOINED | (2 * REFERENCE)),
             code: const { &TaskCell::<F>::CODE },
             home: Arc::clone(home),
             neighbours: Shared::new([None; 2]),
@@ -1653,8 +1655,12 @@ impl Task {
     /// Notes that the task is being polled, from out of a queue.
     fn start(&self) {
         let state = &self.header().state;
-        let is_running = State(state.load(Ordering::Relaxed)).is_running();
-        let change = if is_running { SCHEDULED } else { SCHEDULED | RUNNING };
+        let queued = State(state.load(Ordering::Relaxed));
+        if !queued.is_scheduled() {
+            // It is new.
+            return;
+        }
+        let change = if queued.is_running() { SCHEDULED } else { SCHEDULED | RUNNING };
         let before = state.fetch_xor(change, Ordering::AcqRel);
         Step::Starts.note(before, before ^ change);
     }
