@@ -597,11 +597,14 @@ struct Header {
     state: AtomicUsize,
     code: &'static Code,
     /// Where the task was spawned, and stays while it sleeps; and the tasks that are noted there before and after it.
-    home: Arc<Home>,
+    home: HomeOf,
     neighbours: Shared<[Option<Task>; 2]>,
     /// To be woken when the task is done; written by the handle while `AWAITED` is not set.
     joiner: Shared<Option<Waker>>,
 }
+
+/// A task's reference to its home.
+struct HomeOf(ManuallyDrop<Arc<Home>>);
 
 /// Where tasks come from: one for each worker, one for threads without a core, which has the number 0 as well.
 struct Home {
@@ -634,6 +637,8 @@ struct Pool {
 /// What a thread has for itself as a worker: tasks, and how many in a row came from the LIFO slot.
 struct Core {
     home: Arc<Home>,
+    /// References to it that are counted, and that no task has.
+    spare: Cell<usize>,
     /// Which of the worker's cores it is.
     seat: usize,
     deque: Deque<Task>,
@@ -1079,8 +1084,62 @@ impl<'a> Place<'a> {
 }
 
 // %% [markdown]
-// That decides where a task goes that can run: to the core of this thread, or, from anywhere else, through the
-// injector.
+// A task has a reference to its home. To count it would take two atomic operations for each task, on a number that all
+// threads share. So the thread with a core of that home keeps the references of tasks that it frees for those that it
+// spawns, and counts them with a number of its own.
+
+// %%
+impl Core {
+    /// A reference to the home, if one is spare.
+    fn take_spare(&self) -> Option<Arc<Home>> {
+        self.spare.set(self.spare.get().checked_sub(1)?);
+        // SAFETY: `keep_spare` has left one.
+        Some(unsafe { Arc::from_raw(Arc::as_ptr(&self.home)) })
+    }
+
+    /// Keeps a reference to the home.
+    fn keep_spare(&self, home: Arc<Home>) {
+        self.spare.set(self.spare.get() + 1);
+        std::mem::forget(home);
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        std::iter::from_fn(|| self.take_spare()).for_each(drop);
+    }
+}
+
+impl HomeOf {
+    fn new(home: &Arc<Home>) -> Self {
+        let own = |place: &Place<'_>| place.core().filter(|core| Arc::ptr_eq(&core.home, home))?.take_spare();
+        let spare = Place::here(|place| place.and_then(own));
+        Self(ManuallyDrop::new(spare.unwrap_or_else(|| Arc::clone(home))))
+    }
+}
+
+impl std::ops::Deref for HomeOf {
+    type Target = Arc<Home>;
+
+    fn deref(&self) -> &Arc<Home> {
+        &self.0
+    }
+}
+
+impl Drop for HomeOf {
+    fn drop(&mut self) {
+        // SAFETY: it is not used afterwards.
+        let home = unsafe { ManuallyDrop::take(&mut self.0) };
+        Place::here(|place| match place.and_then(Place::core) {
+            Some(core) if Arc::ptr_eq(&core.home, &home) => core.keep_spare(home),
+            _ => drop(home),
+        });
+    }
+}
+
+// %% [markdown]
+// And where a thread is decides where a task goes that can run: to the core of this thread, or, from anywhere else,
+// through the injector.
 
 // %%
 impl Task {
@@ -1517,7 +1576,7 @@ impl Task {
         let header = Header {
             state: AtomicUsize::new(RUNNING | JOINED | (2 * REFERENCE)),
             code: const { &TaskCell::<F>::CODE },
-            home: Arc::clone(home),
+            home: HomeOf::new(home),
             neighbours: Shared::new([None; 2]),
             joiner: Shared::new(None),
         };
@@ -2260,7 +2319,7 @@ impl Runtime {
                 let place = &pool.workers[home.worker].seats[seat];
                 let (home, open) = (Arc::clone(home), Arc::clone(&place.open));
                 let (streak, turn, handed_off) = (Cell::new(0), Cell::new(Turn::Next), Cell::new(false));
-                let core = Core { home, seat, deque, open, streak, turn, handed_off };
+                let core = Core { home, spare: Cell::new(0), seat, deque, open, streak, turn, handed_off };
                 place.held.lock().unwrap().core = Some(Box::new(core));
             }
         }
