@@ -256,9 +256,9 @@ impl<T> Default for Blocking<T> {
 //
 // One number says how the task stands. *Scheduled* means that it lies in a queue, or that a thread is about to put it
 // there. *Running* means that a thread polls it. While either is set, a wake has no more to do than to set *scheduled*.
-// A new task is *running* although it lies in a queue: no waker knows of it, and so its first poll begins with no atomic
-// operation. The rest of the number counts references: one for the executor until the task is done, one for the join handle, one
-// for each waker.
+// A new task is *running* although it lies in a queue: no waker knows of it yet, so its first poll begins without an
+// atomic operation. The rest of the number counts references: one for the executor until the task is done, one for the
+// join handle, one for each waker.
 
 // %%
 /// In a queue, or on the way into one, for another poll.
@@ -2455,9 +2455,9 @@ impl Wake for Root {
 }
 
 // %% [markdown]
-// While it has a core, the caller does what a worker does, except that its own future has a turn when no task is left, and
-// else after 61 tasks, if it was woken. A root that joins a thousand tasks, one after the other, is woken by each: polled
-// each time, it would be polled a thousand times, and finds most of them done if it is not.
+// While it has a core, the caller does what a worker does, but for its own future: if that was woken, it has its turn when
+// no task is left, or after 61 tasks. A root that joins a thousand tasks one after the other is woken by each of them. If it
+// were polled every time, that would be a thousand polls; so it is seldom polled, and finds most of them done.
 
 // %%
 impl Root {
@@ -2735,7 +2735,8 @@ impl Pool {
 // | `Runtime::block_on` | The future's destructor finds this runtime, also after a panic. | `a_root_spawns_when_it_is_dropped_also_after_a_panic` |
 // | `Runtime::block_on` | Roots within one another each spawn on their own runtime. | `what_a_root_spawns_when_it_is_dropped_belongs_to_its_own_runtime` |
 // | `Runtime::block_on` | It runs only what its root, or a task that it runs, has spawned or woken. | `a_caller_runs_no_task_from_elsewhere` |
-// | `Runtime::block_on` | *Limit:* the root waits for the polls of these, unless it takes no core. | `a_root_waits_for_a_poll_of_what_it_has_spawned_unless_it_takes_no_core` |
+// | `Runtime::block_on` | *Limit:* the root waits for polls of these, of 61 at the most, unless it takes no core. | `a_root_waits_for_a_poll_of_what_it_has_spawned_unless_it_takes_no_core` |
+// | `Runtime::block_on` | A root that was woken has its turn, although its tasks never end; it has not one for each of them. | `a_root_has_its_turn_beside_tasks_that_never_end`, `a_root_that_joins_a_thousand_tasks_is_not_polled_for_each` |
 // | `Runtime::block_on` | Within tasks, thousands at once need no more stack than one. | `thousands_of_tasks_may_call_block_on_at_once` |
 // | `Runtime::block_on` | Within a task, it waits for no other task than its future does. | `a_task_in_block_on_does_not_wait_for_the_one_that_waits_for_it` |
 // | `Runtime::block_on` | A root may block its thread, whatever it waits for. | `a_root_may_block_on_tasks_that_wake_one_another` |
@@ -3096,7 +3097,7 @@ pub fn study() -> Study {
 // - While the tasks of all workers block, no other task runs: no thread is left. (tokio's and nio's do the same.)
 // - `block_on` within a task of the same runtime takes a thread of those for calls that block, if its worker is needed
 //   meanwhile. While all 512 are taken, the worker has no thread, and its tasks wait. (tokio refuses the call.)
-// - A root waits for the polls of what it has spawned or woken, on its thread and its stack. With `takes_core: false` it
+// - A root waits for polls of what it has spawned or woken, of up to 61 tasks, on its thread and its stack. With `takes_core: false` it
 //   does not, and each spawn wakes a worker.
 // - A timer is seen to by the thread in the worker's place. Between two polls that take long, it may come as late.
 // - An output that is dropped within 63 others is dropped before the outputs of the handles that it holds. The chains that
