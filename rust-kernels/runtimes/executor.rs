@@ -306,13 +306,14 @@ impl<T> Default for Blocking<T> {
 //
 // One number says how the task stands. *Scheduled* means that it lies in a queue, or that a thread is about to put it
 // there. *Running* means that a thread polls it. While either is set, a wake has no more to do than to set *scheduled*.
-// The rest of the number counts references: one for the executor until the task is done, one for the join handle, one
-// for each waker.
+// A new task is *running* although it lies in a queue: no waker knows of it yet, so its first poll begins without an
+// atomic operation. The rest of the number counts references: one for the executor until the task is done, one for the
+// join handle, one for each waker.
 
 // %%
-/// In a queue, or on the way into one.
+/// In a queue, or on the way into one, for another poll.
 const SCHEDULED: usize = 1;
-/// Being polled; or in a queue since a poll that was woken meanwhile.
+/// Being polled, or new; or in a queue since a poll that was woken meanwhile.
 const RUNNING: usize = 2;
 /// The output is there, or was taken, or will not come.
 const DONE: usize = 4;
@@ -391,7 +392,7 @@ impl State {
 //
 // - *asleep*: only wakers know of it;
 // - *queued*: in a queue, or on the way there (scheduled);
-// - *running*: being polled;
+// - *running*: being polled, or new;
 // - *woken*: running and scheduled, that is woken while it is polled, or in a queue since such a poll;
 // - *done*, or *done and woken*: by a wake that came too late.
 //
@@ -663,11 +664,14 @@ struct Header {
     state: AtomicUsize,
     code: &'static Code,
     /// Where the task was spawned, and stays while it sleeps; and the tasks that are noted there before and after it.
-    home: Arc<Home>,
+    home: HomeOf,
     neighbours: Shared<[Option<Task>; 2]>,
     /// To be woken when the task is done; written by the handle while `AWAITED` is not set.
     joiner: Shared<Option<Waker>>,
 }
+
+/// A task's reference to its home.
+struct HomeOf(ManuallyDrop<Arc<Home>>);
 
 /// Where tasks come from: one for each worker, one for threads without a core, which has the number 0 as well.
 struct Home {
@@ -700,6 +704,8 @@ struct Pool {
 /// What a thread has for itself as a worker: tasks, and how many in a row came from the LIFO slot.
 struct Core {
     home: Arc<Home>,
+    /// References to it that are counted, and that no task has.
+    spare: Cell<usize>,
     /// Which of the worker's cores it is.
     seat: usize,
     deque: Deque<Task>,
@@ -745,6 +751,10 @@ impl Core {
 
     fn next_is_empty(&self) -> bool {
         self.open.next.load(Ordering::Relaxed).is_null()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.next_is_empty() && self.deque.is_empty()
     }
 
     /// Puts a task into the slot; the one that was there before.
@@ -927,8 +937,9 @@ impl Pool {
 // %%
 /// Tasks from the LIFO slot, before it is the others' turn.
 const STREAK: u32 = 3;
-/// Tasks after which the timers are checked, as in tokio and nio, and searches, for settings by which they take long.
-const TIMERS: usize = 61;
+/// Tasks after which the timers are checked, as in tokio and nio, and a root that was woken has its turn, as in tokio.
+const INTERVAL: usize = 61;
+/// Searches after which the timers are checked, for settings by which they take long.
 const TIMERS_IN_SEARCH: u32 = 64;
 
 /// Where a thread is while it runs tasks.
@@ -1000,7 +1011,7 @@ impl Place<'_> {
     /// The next task, if there is one in the deque or, for a worker, in the injector.
     fn next(&self) -> Option<Task> {
         let mut core = self.core()?;
-        if core.count_poll().is_multiple_of(TIMERS) {
+        if core.count_poll().is_multiple_of(INTERVAL) {
             core.timers().fire();
             core = self.core()?;
         }
@@ -1037,7 +1048,7 @@ const LONGEST: usize = 1 << 12;
 impl Core {
     /// Puts a task where it will be run, and calls a helper if more tasks wait than one.
     fn push(&self, task: Task, turn: Turn) {
-        let first = self.next_is_empty() && self.deque.is_empty();
+        let first = self.is_empty();
         let behind = match turn {
             _ if !self.home.pool.settings.lifo => Some(task),
             Turn::Next => self.put_next(task, turn),
@@ -1140,8 +1151,62 @@ impl<'a> Place<'a> {
 }
 
 // %% [markdown]
-// That decides where a task goes that can run: to the core of this thread, or, from anywhere else, through the
-// injector.
+// A task has a reference to its home. To count it would take two atomic operations for each task, on a number that all
+// threads share. So the thread with a core of that home keeps the references of tasks that it frees for those that it
+// spawns, and counts them with a number of its own.
+
+// %%
+impl Core {
+    /// A reference to the home, if one is spare.
+    fn take_spare(&self) -> Option<Arc<Home>> {
+        self.spare.set(self.spare.get().checked_sub(1)?);
+        // SAFETY: `keep_spare` has left one.
+        Some(unsafe { Arc::from_raw(Arc::as_ptr(&self.home)) })
+    }
+
+    /// Keeps a reference to the home.
+    fn keep_spare(&self, home: Arc<Home>) {
+        self.spare.set(self.spare.get() + 1);
+        std::mem::forget(home);
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        std::iter::from_fn(|| self.take_spare()).for_each(drop);
+    }
+}
+
+impl HomeOf {
+    fn new(home: &Arc<Home>) -> Self {
+        let own = |place: &Place<'_>| place.core().filter(|core| Arc::ptr_eq(&core.home, home))?.take_spare();
+        let spare = Place::here(|place| place.and_then(own));
+        Self(ManuallyDrop::new(spare.unwrap_or_else(|| Arc::clone(home))))
+    }
+}
+
+impl std::ops::Deref for HomeOf {
+    type Target = Arc<Home>;
+
+    fn deref(&self) -> &Arc<Home> {
+        &self.0
+    }
+}
+
+impl Drop for HomeOf {
+    fn drop(&mut self) {
+        // SAFETY: it is not used afterwards.
+        let home = unsafe { ManuallyDrop::take(&mut self.0) };
+        Place::here(|place| match place.and_then(Place::core) {
+            Some(core) if Arc::ptr_eq(&core.home, &home) => core.keep_spare(home),
+            _ => drop(home),
+        });
+    }
+}
+
+// %% [markdown]
+// And where a thread is decides where a task goes that can run: to the core of this thread, or, from anywhere else,
+// through the injector.
 
 // %%
 impl Task {
@@ -1190,10 +1255,11 @@ impl Task {
 fn drop_reference(task: NonNull<Header>) {
     // SAFETY: the caller's reference keeps it alive.
     let header = unsafe { task.as_ref() };
-    if State(header.state.fetch_sub(REFERENCE, Ordering::Release)).is_last_reference() {
-        // What others did with the task comes before its end. (A load, where a fence would do: loom and sanitizers
-        // see it.)
-        header.state.load(Ordering::Acquire);
+    // What others did with the task comes before its end. If this is the last reference, no thread changes the number any
+    // more, and nobody has to be told.
+    let is_last = State(header.state.load(Ordering::Acquire)).is_last_reference()
+        || State(header.state.fetch_sub(REFERENCE, Ordering::AcqRel)).is_last_reference();
+    if is_last {
         // SAFETY: it was the last one.
         unsafe { (header.code.free)(task.as_ptr().cast()) };
     }
@@ -1575,9 +1641,9 @@ impl Task {
     /// A task that is about to be put in a queue, and its handle.
     fn new<F: Future>(home: &Arc<Home>, future: F) -> (Self, JoinHandle<F::Output>) {
         let header = Header {
-            state: AtomicUsize::new(SCHEDULED | JOINED | (2 * REFERENCE)),
+            state: AtomicUsize::new(RUNNING | JOINED | (2 * REFERENCE)),
             code: const { &TaskCell::<F>::CODE },
-            home: Arc::clone(home),
+            home: HomeOf::new(home),
             neighbours: Shared::new([None; 2]),
             joiner: Shared::new(None),
         };
@@ -1715,8 +1781,12 @@ impl Task {
     /// Notes that the task is being polled, from out of a queue.
     fn start(&self) {
         let state = &self.header().state;
-        let is_running = State(state.load(Ordering::Relaxed)).is_running();
-        let change = if is_running { SCHEDULED } else { SCHEDULED | RUNNING };
+        let queued = State(state.load(Ordering::Relaxed));
+        if !queued.is_scheduled() {
+            // It is new.
+            return;
+        }
+        let change = if queued.is_running() { SCHEDULED } else { SCHEDULED | RUNNING };
         let before = state.fetch_xor(change, Ordering::AcqRel);
         Step::Starts.note(before, before ^ change);
     }
@@ -2316,7 +2386,7 @@ impl Runtime {
                 let place = &pool.workers[home.worker].seats[seat];
                 let (home, open) = (Arc::clone(home), Arc::clone(&place.open));
                 let (streak, turn, handed_off) = (Cell::new(0), Cell::new(Turn::Next), Cell::new(false));
-                let core = Core { home, seat, deque, open, streak, turn, handed_off };
+                let core = Core { home, spare: Cell::new(0), seat, deque, open, streak, turn, handed_off };
                 place.held.lock().unwrap().core = Some(Box::new(core));
             }
         }
@@ -2452,8 +2522,9 @@ impl Wake for Root {
 }
 
 // %% [markdown]
-// While it has a core, the caller does what a worker does, except that its own future comes first whenever it was
-// woken.
+// While it has a core, the caller does what a worker does, but for its own future: if that was woken, it has its turn when
+// no task is left, or after 61 tasks. A root that joins a thousand tasks one after the other is woken by each of them. If it
+// were polled every time, that would be a thousand polls; so it is seldom polled, and finds most of them done.
 
 // %%
 impl Root {
@@ -2490,12 +2561,20 @@ impl Root {
         place: &Place<'_>,
     ) -> Poll<F::Output> {
         let woken = || self.woken.load(Ordering::Relaxed);
-        loop {
+        'root: loop {
             let polled = self.poll(future.as_mut(), waker, place);
             if polled.is_ready() || place.core().is_none() {
                 return polled;
             }
-            match place.next().or_else(|| place.wait_for_own(woken)) {
+            let mut ran = 0;
+            while let Some(task) = place.next() {
+                task.run();
+                ran += 1;
+                if woken() && (ran >= INTERVAL || place.core().is_none_or(Core::is_empty)) {
+                    continue 'root;
+                }
+            }
+            match place.wait_for_own(woken) {
                 Some(task) => task.run(),
                 None if woken() => {}
                 None => return Poll::Pending,
@@ -2723,7 +2802,8 @@ impl Pool {
 // | `Runtime::block_on` | The future's destructor finds this runtime, also after a panic. | `a_root_spawns_when_it_is_dropped_also_after_a_panic` |
 // | `Runtime::block_on` | Roots within one another each spawn on their own runtime. | `what_a_root_spawns_when_it_is_dropped_belongs_to_its_own_runtime` |
 // | `Runtime::block_on` | It runs only what its root, or a task that it runs, has spawned or woken. | `a_caller_runs_no_task_from_elsewhere` |
-// | `Runtime::block_on` | *Limit:* the root waits for the polls of these, unless it takes no core. | `a_root_waits_for_a_poll_of_what_it_has_spawned_unless_it_takes_no_core` |
+// | `Runtime::block_on` | *Limit:* the root waits for polls of these, of 61 at the most, unless it takes no core. | `a_root_waits_for_a_poll_of_what_it_has_spawned_unless_it_takes_no_core` |
+// | `Runtime::block_on` | A root that was woken has its turn, although its tasks never end; it has not one for each of them. | `a_root_has_its_turn_beside_tasks_that_never_end`, `a_root_that_joins_a_thousand_tasks_is_not_polled_for_each` |
 // | `Runtime::block_on` | Within tasks, thousands at once need no more stack than one. | `thousands_of_tasks_may_call_block_on_at_once` |
 // | `Runtime::block_on` | Within a task, it waits for no other task than its future does. | `a_task_in_block_on_does_not_wait_for_the_one_that_waits_for_it` |
 // | `Runtime::block_on` | A root may block its thread, whatever it waits for. | `a_root_may_block_on_tasks_that_wake_one_another` |
@@ -3084,7 +3164,7 @@ pub fn study() -> Study {
 // - While the tasks of all workers block, no other task runs: no thread is left. (tokio's and nio's do the same.)
 // - `block_on` within a task of the same runtime takes a thread of those for calls that block, if its worker is needed
 //   meanwhile. While all 512 are taken, the worker has no thread, and its tasks wait. (tokio refuses the call.)
-// - A root waits for the polls of what it has spawned or woken, on its thread and its stack. With `takes_core: false` it
+// - A root waits for polls of what it has spawned or woken, of up to 61 tasks, on its thread and its stack. With `takes_core: false` it
 //   does not, and each spawn wakes a worker.
 // - A timer is seen to by the thread in the worker's place. Between two polls that take long, it may come as late.
 // - An output that is dropped within 63 others is dropped before the outputs of the handles that it holds. The chains that

@@ -369,6 +369,44 @@ fn two_tasks_that_wake_each_other_for_ever_keep_no_other_waiting() {
     }
 }
 
+/// It is woken by each of them.
+#[test]
+fn a_root_that_joins_a_thousand_tasks_is_not_polled_for_each() {
+    let runtime = Runtime::new(Settings::new(1));
+    let mut polls = 0;
+    let mut root = Box::pin(async {
+        let tasks: Vec<_> = (0..1000).map(|_| spawn(async {})).collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    runtime.block_on(poll_fn(|context| {
+        polls += 1;
+        root.as_mut().poll(context)
+    }));
+    assert!(polls < 100, "{polls}");
+}
+
+/// Its tasks always have something to do.
+#[test]
+fn a_root_has_its_turn_beside_tasks_that_never_end() {
+    for settings in settings() {
+        let runtime = Runtime::new(settings);
+        runtime.block_on(async {
+            for _ in 0..10 {
+                drop(spawn(async {
+                    loop {
+                        yield_now().await;
+                    }
+                }));
+            }
+            for _ in 0..100 {
+                yield_now().await;
+            }
+        });
+    }
+}
+
 /// The tasks of a caller who has left are not left behind.
 #[test]
 fn what_the_root_leaves_behind_is_run() {
