@@ -670,7 +670,6 @@ struct Header {
     joiner: Shared<Option<Waker>>,
 }
 
-/// A task's reference to its home.
 struct HomeOf(ManuallyDrop<Arc<Home>>);
 
 /// Where tasks come from: one for each worker, one for threads without a core, which has the number 0 as well.
@@ -686,7 +685,7 @@ struct Pool {
     settings: Settings,
     /// Tasks from threads without a core.
     injector: Injector<Task>,
-    workers: Box<[Remote]>,
+    workers: Box<[RemoteOf<SeatOf<Core, Task, Header>>]>,
     /// Workers whose place no thread has, and how many of the others search for work.
     idle: Idle,
     closed: AtomicBool,
@@ -709,7 +708,7 @@ struct Core {
     /// Which of the worker's cores it is.
     seat: usize,
     deque: Deque<Task>,
-    open: Arc<Open>,
+    open: Arc<OpenOf<Header>>,
     streak: Cell<u32>,
     /// When the task in the LIFO slot is to be run, if one is there.
     turn: Cell<Turn>,
@@ -717,16 +716,16 @@ struct Core {
     handed_off: Cell<bool>,
 }
 
-type Open = OpenOf<Header>;
-type Seat = SeatOf<Core, Task, Header>;
-type Remote = RemoteOf<Seat>;
-
 // %% [markdown]
 // A task goes from thread to thread, with what it refers to.
 
 // %%
 // SAFETY: futures and outputs that are not `Send` cannot be spawned, and the header is made for several threads.
 unsafe impl Send for Task {}
+
+type Open = OpenOf<Header>;
+type Seat = SeatOf<Core, Task, Header>;
+type Remote = RemoteOf<Seat>;
 
 // %% [markdown]
 // The slot belongs to the thread that has the core, but a task in it must not wait for a poll that does not end. So the
