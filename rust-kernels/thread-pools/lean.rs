@@ -1979,8 +1979,8 @@ impl<Q: Queue> Pool<Forking<Q>> {
 // }
 // let pools = [1, 2].map(|workers| Pool::start(Settings::new(workers)));
 // harness::Glance::at("tree of 2,047 calls")
-//     .look("one worker", || assert_eq!(tree(&pools[0], 10), 1 << 10))
-//     .look("two workers", || assert_eq!(tree(&pools[1], 10), 1 << 10))
+//     .look("one worker", |bencher: &mut harness::Bencher| bencher.iter(&mut || assert_eq!(tree(&pools[0], 10), 1 << 10)))
+//     .look("two workers", |bencher: &mut harness::Bencher| bencher.iter(&mut || assert_eq!(tree(&pools[1], 10), 1 << 10)))
 //     .show()
 
 // %% [markdown]
