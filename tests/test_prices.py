@@ -66,7 +66,7 @@ def test_everything_that_a_reader_looks_for_is_listed_and_the_reference_run_know
     assert listed["ns"].count() >= 60
     assert listed.filter(pl.col("ns").is_null())["lacks"].null_count() == 0
     kinds = ["box", "wake", "poll", "spawn and join", "spawn through a trait", "block_on", "yield and switch"]
-    kinds += ["channel", "lock", "notify", "timer", "spawn_blocking", "job of a pool", "connection"]
+    kinds += ["channel", "lock", "timer", "spawn_blocking", "job of a pool", "connection"]
     assert set(kinds) <= set(listed["kind"])
 
 

@@ -659,8 +659,8 @@ fn nested() -> Vec<Row> {
 // ## With a wake
 //
 // The calls above wake no task: they are polled again at once. A call that really waits is woken, and its task is polled
-// because of that. So some of them are measured once more, with a wake before each poll but the first, through a waker that
-// is counted by an `Arc`. Does that change what a box or a timeout adds?
+// because of that. So some of them are measured once more, with a wake before each poll but the first, by reference. Does
+// that change what a box or a timeout adds?
 
 // %%
 /// As [`PendingTimes`], but wakes its task each time.

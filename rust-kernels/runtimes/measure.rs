@@ -659,14 +659,15 @@ impl<const IDS: usize, const BUDGETED: bool> Runtime for OursServed<IDS, BUDGETE
 // %% [markdown]
 // ## smol
 //
-// smol is an executor without threads of its own: any thread can run it. Its documentation shows two ways to wait for a
-// root, and they are two programs:
+// smol is an executor without threads of its own: any thread can run it. There are two ways to wait for a root,
+// and they are two programs:
 //
 // - `smol` is what [`smol::spawn`](https://docs.rs/smol/latest/smol/fn.spawn.html) shows: threads in the background run the
 //   executor, and `smol::block_on(root)` polls the root on the calling thread, and nothing but the root.
-// - `smol (run)` is what [`Executor::run`](https://docs.rs/smol/latest/smol/struct.Executor.html#method.run) shows:
-//   `smol::block_on(executor.run(root))`. The calling thread runs tasks as well, as one of as many threads as there are
-//   workers; a single worker is the calling thread, as in tokio.
+// - `smol (run)` is `smol::block_on(executor.run(root))`, after
+//   [`Executor::run`](https://docs.rs/smol/latest/smol/struct.Executor.html#method.run), whose example has the `block_on` of
+//   futures, which watches no sockets and timers. The calling thread runs tasks as well, as one of as many threads as
+//   there are workers; a single worker is the calling thread, as in tokio.
 //
 // Where the root is a task, or a thread outside waits for the last task, `block_on` has no part, and there is one smol.
 //
@@ -1344,9 +1345,9 @@ pub fn notify_waiters<R: Runtime>(runtime: &'static R, load: Load) -> Iterations
 }
 
 // %% [markdown]
-// How loose, the same loop says when it counts its calls: most of them come before the task that they are to wake has
-// run, and wake nothing. How many, differs from process to process, and so does the time. So of these rows we only repeat
-// what the document claims.
+// How loose, the same loop says when it counts its calls: those that come before the task that they are to wake has run
+// wake nothing. In some processes few are futile, in others nearly all, and the time differs likewise. So of these rows we
+// only repeat what the document claims.
 
 // %%
 /// Calls of the outside thread, where they are counted, and iterations of a sample that counts them.
@@ -1368,8 +1369,9 @@ fn counted_notify_waiters<R: Runtime>(runtime: &'static R, load: Load) -> Iterat
 }
 
 // %% [markdown]
-// **Acknowledged.** Here no call is futile: the outside thread calls again when each task that was woken has said so,
-// and waits for the next wake already. Wakes and calls are counted exactly.
+// **Acknowledged.** Here no call is futile: the outside thread calls again when each task that was woken waits for the
+// next wake, and has said so. Wakes and calls are counted exactly. The outside thread never sleeps, so with a worker for each
+// processor one thread too many is busy, and times differ much between processes.
 
 // %%
 /// Wakes `woken` tasks at a time, 500 in all; each answers before the next call.
@@ -1378,7 +1380,10 @@ fn acknowledged<R: Runtime>(runtime: &'static R, load: Load, woken: usize, call:
     for _ in 0..load.n {
         R::detach(runtime.spawn_outside(async move {
             loop {
-                let notified = notify.notified();
+                let mut notified = pin!(notify.notified());
+                let waits =
+                    poll_fn(|context| Poll::Ready(notified.as_mut().poll(context).is_pending())).await;
+                assert!(waits, "nothing wakes before the next call");
                 counter.fetch_add(1, Ordering::Release);
                 notified.await;
                 note("received");

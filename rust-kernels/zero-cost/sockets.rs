@@ -1104,14 +1104,14 @@ pub fn boxed<W: Work, P: Probe>(steps: u32, listener: &Rc<Listener>, repeat: Rep
 //
 // The frontier is our own, for one kind of task, and writes its tasks into its reactor. Runtimes that anyone can use
 // promise more: tasks of any type that may be woken, awaited and aborted from any thread, timers, a budget for each poll.
-// So `connection` is also run by these, each as its documentation shows for one thread.
+// So `connection` is also run by these, on one thread.
 //
 // - `tokio`: [`Builder::new_current_thread`](https://docs.rs/tokio/1.54.1/tokio/runtime/index.html#current-thread-scheduler),
 //   `block_on` and [`tokio::spawn`](https://docs.rs/tokio/1.54.1/tokio/task/fn.spawn.html).
 // - `tokio LocalSet`: the same runtime, and
 //   [`spawn_local`](https://docs.rs/tokio/1.54.1/tokio/task/struct.LocalSet.html#use-with-run_until) within `run_until`.
 // - `smol`: [`LocalExecutor`](https://docs.rs/smol/2.0.2/smol/struct.LocalExecutor.html), driven by
-//   `smol::block_on(executor.run(…))`.
+//   `smol::block_on(executor.run(…))`; the example there has the `block_on` of futures, which watches no sockets.
 //
 // Connections are streams of the runtime, read and written by its own extension methods. The runtime makes the system
 // calls, so the ledger counts those that did something. How often it tries in vain, polls or changes a registration is
@@ -1223,7 +1223,7 @@ fn before_wait_of_thread() {
     }
 }
 
-/// Has `root`, a future or a runtime that runs one, call `before_wait` before each wait.
+/// Has what `run` starts on this thread call `before_wait` before each wait.
 fn calling(before_wait: &mut dyn FnMut(), listener: &Listener, run: impl FnOnce()) {
     struct End;
     impl Drop for End {
@@ -1348,7 +1348,9 @@ async fn calling_when_idle(root: impl Future<Output = ()>, before_wait: &mut dyn
 }
 
 // %% [markdown]
-// smol has no such call. Its root calls instead, whenever nothing woke it while it was polled.
+// smol has no such call. Its root calls instead, whenever nothing woke it while it was polled. Clients that act for long
+// within a poll make smol's second thread watch the sockets, and the first waits for it. Clients of
+// [servers](../servers/measure.ipynb) are another process.
 
 // %%
 /// The variant `smol`.
