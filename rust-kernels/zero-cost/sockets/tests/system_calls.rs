@@ -82,7 +82,9 @@ fn between_marks(trace: &str) -> Vec<BTreeMap<&str, u64>> {
 fn assert_runtime(key: &Key, variant: &Variant, traced: &BTreeMap<&str, u64>, counted: &Counts) {
     let sum = |names: &[&str]| names.iter().map(|name| counted[name]).sum::<u64>();
     assert_eq!(traced["sendto"], sum(&["write", "client_send", "client_announce"]), "{key}: {traced:?}");
-    assert_eq!(traced["close"], sum(&["close", "client_hang_up"]), "{key}: {traced:?}");
+    // The C library may open a file to make room for another thread's memory, and close it.
+    let closed = traced["close"] - traced.get("openat").unwrap_or(&0);
+    assert_eq!(closed, sum(&["close", "client_hang_up"]), "{key}: {traced:?}");
     let (registered, requests) = (sum(&["register", "unregister"]), counted["transactions"]);
     if variant.name == "smol" {
         assert!(traced["epoll_ctl"] >= registered + requests, "{key}: {traced:?}");
