@@ -105,6 +105,8 @@ def _holds(stamp: Path, text: str) -> bool:
 
 def _install_python(progress: Progress) -> None:
     progress("virtual environment")
+    if VENV.is_symlink():
+        sys.exit(f"{VENV} is a link to another clone's packages, which this would delete: remove the link")
     progress.command([sys.executable, "-m", "venv", "--clear", VENV])
     _install_locked("requirements.txt", progress)
     _pip(progress, "--no-build-isolation", "--no-index", "-e", ".")
