@@ -681,6 +681,10 @@ pub trait Bursts {
     fn with_ledger(&self, load: &Load, jobs: Jobs) -> &'static Ledger;
 }
 
+// %% [markdown]
+// Every pool does it alike: the loads differ in what ends a job, and in whom the caller waits for.
+
+// %%
 impl<P: Subject> Bursts for P {
     fn until_last(&self, load: &Load) -> Duration {
         let latch = Latch::of(load.producers);

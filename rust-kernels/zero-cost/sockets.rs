@@ -1208,18 +1208,21 @@ impl Duplex for SmolStream {
 // the runtime, so it finds the clients of this run in a cell of the thread.
 
 // %%
-thread_local! {
-    /// What this thread calls before it waits.
-    static BEFORE_WAIT: Cell<Option<*mut dyn FnMut()>> = const { Cell::new(None) };
+/// What this thread calls before it waits.
+fn calls_of_thread<Out>(with: impl FnOnce(&Cell<Option<*mut dyn FnMut()>>) -> Out) -> Out {
+    thread_local! {
+        static BEFORE_WAIT: Cell<Option<*mut dyn FnMut()>> = const { Cell::new(None) };
+    }
+    BEFORE_WAIT.with(with)
 }
 
 /// Calls it.
 fn before_wait_of_thread() {
     // Taken, so that nothing calls it within itself.
-    if let Some(before_wait) = BEFORE_WAIT.take() {
-        // SAFETY: `serve_on_tokio` has put it there, still borrows it, and uses it nowhere else.
+    if let Some(before_wait) = calls_of_thread(Cell::take) {
+        // SAFETY: `calling` has put it there, still borrows it, and uses it nowhere else.
         unsafe { (*before_wait)() };
-        BEFORE_WAIT.set(Some(before_wait));
+        calls_of_thread(|calls| calls.set(Some(before_wait)));
     }
 }
 
@@ -1228,7 +1231,7 @@ fn calling(before_wait: &mut dyn FnMut(), listener: &Listener, run: impl FnOnce(
     struct End;
     impl Drop for End {
         fn drop(&mut self) {
-            BEFORE_WAIT.set(None);
+            calls_of_thread(|calls| calls.set(None));
         }
     }
     let mut entered = || {
@@ -1237,8 +1240,8 @@ fn calling(before_wait: &mut dyn FnMut(), listener: &Listener, run: impl FnOnce(
     };
     let erased: *mut (dyn FnMut() + '_) = &mut entered;
     // SAFETY: only the lifetime differs, and `End` takes the pointer away before it ends.
-    BEFORE_WAIT
-        .set(Some(unsafe { std::mem::transmute::<*mut (dyn FnMut() + '_), *mut dyn FnMut()>(erased) }));
+    let erased = unsafe { std::mem::transmute::<*mut (dyn FnMut() + '_), *mut dyn FnMut()>(erased) };
+    calls_of_thread(|calls| calls.set(Some(erased)));
     let _end = End;
     run();
 }
