@@ -72,6 +72,9 @@ UNSEEN = {
     "match self.oldest.compare_exchange_weak(half, half + 1, Ordering::Release, Ordering::Relaxed) {": "a slot that is read "
     "before it is written again: loom does not let a load see what is stored later",
     "let (number, oldest) = (next.get(), self.oldest.load(Ordering::Acquire));": "the other side of it",
+    "match ring.front.compare_exchange_weak(front, next, Ordering::Release, Ordering::Relaxed) {": "a place of a deque, as "
+    "that slot",
+    "if back.wrapping_sub(ring.front.load(Ordering::Acquire)) == LENGTH {": "the other side of it",
     "self.shared.store(youngest, Ordering::Release);": "loom takes it for a part of the release before it by the same thread",
     "let before = header.state.fetch_xor(RUNNING | new, Ordering::Release);": "a_poll_sees_what_the_one_before_it_has_"
     "written fails without it, but with two preemptions, which take more than a minute",

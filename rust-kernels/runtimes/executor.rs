@@ -22,9 +22,8 @@
 // If you want to know which of these decisions a microsecond comes from, you need a third runtime in which you can
 // change one of them and leave the rest.
 //
-// Here it is: a work-stealing executor on the deques of crossbeam, with join handles,
-// timers, a pool for blocking calls and a shutdown that drops every task exactly once. At the end four of its
-// decisions are undone, one at a time, and measured.
+// Here it is: a work-stealing executor with join handles, timers, a pool for blocking calls and a shutdown that drops every
+// task exactly once. At the end four of its decisions are undone, one at a time, and measured.
 //
 // Words are tokio's where it has one: a *worker* is a place for one thread to run tasks, its *core* what it has for
 // itself, the *LIFO slot* a task that is run next, the *injector* the queue of tasks from outside; to *park* is to put
@@ -99,7 +98,7 @@
 // };
 
 // %% [markdown]
-// The executor uses the standard library, the deques of crossbeam, and `idle`, of which more below.
+// The executor uses the standard library, a queue of crossbeam, and `idle`, of which more below.
 
 // %%
 use std::any::Any;
@@ -122,25 +121,25 @@ use idle::{Idle, shielded};
 // %% [markdown]
 // Threads meet in few places, and for those a run without trouble proves little. So whatever several threads touch
 // comes from the crate `sync`, which can turn it over to [loom](https://docs.rs/loom): it then runs a test in every
-// order in which threads can meet. crossbeam's deques do not know loom; its stand-in has queues whose growth is seen
+// order in which threads can meet. crossbeam's queue does not know loom; its stand-in has queues whose growth is seen
 // late, for what is to be proven is the executor around them.
 
 // %%
-/// A stand-in for crossbeam's deques, which do not know loom.
+/// A stand-in for crossbeam's queue, which does not know loom.
 #[cfg(under_loom)]
 #[path = "executor/loom_model.rs"]
 mod model;
 
-/// The deques, in a module because evcxr does not see the cfg of a `use`.
-mod deques {
+/// The queue for tasks from outside, in a module because evcxr does not see the cfg of a `use`.
+mod queues {
     #[cfg(not(under_loom))]
-    pub use crossbeam_deque::{Injector, Steal, Stealer, Worker};
+    pub use crossbeam_deque::{Injector, Steal, Worker as Batch};
 
     #[cfg(under_loom)]
-    pub use super::model::{Injector, Steal, Stealer, Worker};
+    pub use super::model::{Batch, Injector, Steal};
 }
 
-use self::deques::{Injector, Steal, Stealer, Worker as Deque};
+use self::queues::{Batch, Injector, Steal};
 use sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use sync::cell::Shared;
 use sync::thread::{
@@ -577,8 +576,141 @@ enum Turn {
 }
 
 // %% [markdown]
-// First what threads see of one another: of a worker, of its cores, and of a caller of `block_on`. What a core and a task
-// are comes right after, since they refer to all of this: `C`, `T` and the head `H` of a task stand for them here.
+// ## A deque
+//
+// The tasks of a core are in a ring. Its owner puts tasks in at the back; the owner and thieves take them out at the front,
+// by moving it on. Both ends only ever grow, so an end that has not moved says that nothing has changed.
+//
+// - A thief first reads the tasks, and then moves the front beyond them. If it has moved meanwhile, what was read may be
+//   something else by now, and is forgotten.
+// - The owner writes to a place again only after it has seen the front beyond it, and with it that all thieves have read.
+// - Whoever sees the back sees the tasks before it.
+//
+// crossbeam's deques can do more: they grow and shrink. What they outgrow is freed by some thread later, and that costs
+// more than it seems; [*Memory of one's own*](#Memory-of-one's-own) below has the number. This one allocates once. What it
+// has no room for goes to the injector.
+
+// %%
+/// Tasks that a deque has room for.
+const LENGTH: usize = if cfg!(under_loom) { 4 } else { 1 << 12 };
+/// Tasks that a thief takes at once, at the most.
+const MOST: usize = if cfg!(under_loom) { 2 } else { 32 };
+
+struct Ring<H> {
+    front: AtomicUsize,
+    back: AtomicUsize,
+    /// Tasks from front to back, each at its number modulo the length.
+    tasks: Box<[AtomicPtr<H>]>,
+}
+
+impl<H> Ring<H> {
+    fn at(&self, number: usize) -> &AtomicPtr<H> {
+        &self.tasks[number % LENGTH]
+    }
+}
+
+/// The owner's end of a deque; it goes from thread to thread, and no two have it at once.
+struct Deque<H>(Arc<Ring<H>>, PhantomData<Cell<()>>);
+/// A thief's end.
+struct Stealer<H>(Arc<Ring<H>>);
+
+// %% [markdown]
+// The owner finds its own end without an atomic operation, and takes a task by one.
+
+// %%
+impl<H> Deque<H> {
+    fn new() -> Self {
+        let tasks = (0..LENGTH).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+        let (front, back) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self(Arc::new(Ring { front, back, tasks }), PhantomData)
+    }
+
+    fn stealer(&self) -> Stealer<H> {
+        Stealer(Arc::clone(&self.0))
+    }
+
+    fn len(&self) -> usize {
+        self.0.back.load(Ordering::Relaxed).wrapping_sub(self.0.front.load(Ordering::Relaxed))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Puts a task in, or gives it back if there is no room.
+    fn push(&self, task: NonNull<H>) -> Result<(), NonNull<H>> {
+        let (ring, back) = (&*self.0, self.0.back.load(Ordering::Relaxed));
+        if back.wrapping_sub(ring.front.load(Ordering::Acquire)) == LENGTH {
+            return Err(task);
+        }
+        ring.at(back).store(task.as_ptr(), Ordering::Relaxed);
+        ring.back.store(back.wrapping_add(1), Ordering::Release);
+        Ok(())
+    }
+
+    /// Takes the oldest task.
+    fn pop(&self) -> Option<NonNull<H>> {
+        let (ring, back) = (&*self.0, self.0.back.load(Ordering::Relaxed));
+        let mut front = ring.front.load(Ordering::Relaxed);
+        while front != back {
+            let task = ring.at(front).load(Ordering::Relaxed);
+            let next = front.wrapping_add(1);
+            match ring.front.compare_exchange_weak(front, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return NonNull::new(task),
+                Err(moved) => front = moved,
+            }
+        }
+        None
+    }
+}
+
+// %% [markdown]
+// A thief takes half of what is there.
+
+// %%
+impl<H> Stealer<H> {
+    /// How many tasks are there after this front, which may have moved on.
+    fn after(&self, front: usize) -> usize {
+        let count = self.0.back.load(Ordering::Acquire).wrapping_sub(front);
+        if count.cast_signed() < 0 { 0 } else { count }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.after(self.0.front.load(Ordering::Relaxed)) == 0
+    }
+
+    /// Takes half of the tasks, `most` at the most: gives one, and the others to `rest`.
+    fn steal(&self, most: usize, rest: impl FnMut(NonNull<H>)) -> Option<NonNull<H>> {
+        let ring = &*self.0;
+        let mut front = ring.front.load(Ordering::Relaxed);
+        loop {
+            let count = self.after(front).div_ceil(2).min(most);
+            if count == 0 {
+                return None;
+            }
+            let mut read = [ptr::null_mut(); MOST];
+            for (index, task) in read[..count].iter_mut().enumerate() {
+                *task = ring.at(front.wrapping_add(index)).load(Ordering::Relaxed);
+            }
+            let next = front.wrapping_add(count);
+            match ring.front.compare_exchange_weak(front, next, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => {
+                    let mut tasks = read.into_iter().map_while(NonNull::new);
+                    let first = tasks.next();
+                    tasks.for_each(rest);
+                    return first;
+                }
+                Err(moved) => front = moved,
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// ## What threads see of one another
+//
+// Of a worker, of its cores, and of a caller of `block_on`. What a core and a task are comes right after, since they refer to
+// all of this: `C` and the head `H` of a task stand for them here.
 
 // %%
 /// A worker, as other threads see it.
@@ -601,9 +733,9 @@ enum Own {
 }
 
 /// A core, as other threads see it.
-struct SeatOf<C, T, H> {
+struct SeatOf<C, H> {
     held: Mutex<HeldOf<C>>,
-    stealer: Stealer<T>,
+    stealer: Stealer<H>,
     open: Arc<OpenOf<H>>,
 }
 
@@ -685,7 +817,7 @@ struct Pool {
     settings: Settings,
     /// Tasks from threads without a core.
     injector: Injector<Task>,
-    workers: Box<[RemoteOf<SeatOf<Core, Task, Header>>]>,
+    workers: Box<[RemoteOf<SeatOf<Core, Header>>]>,
     /// Workers whose place no thread has, and how many of the others search for work.
     idle: Idle,
     closed: AtomicBool,
@@ -707,7 +839,9 @@ struct Core {
     spare: Cell<usize>,
     /// Which of the worker's cores it is.
     seat: usize,
-    deque: Deque<Task>,
+    deque: Deque<Header>,
+    /// Where tasks of the injector are on their way to the deque.
+    batch: Batch<Task>,
     open: Arc<OpenOf<Header>>,
     streak: Cell<u32>,
     /// When the task in the LIFO slot is to be run, if one is there.
@@ -724,7 +858,7 @@ struct Core {
 unsafe impl Send for Task {}
 
 type Open = OpenOf<Header>;
-type Seat = SeatOf<Core, Task, Header>;
+type Seat = SeatOf<Core, Header>;
 type Remote = RemoteOf<Seat>;
 
 // %% [markdown]
@@ -894,7 +1028,7 @@ impl Pool {
     /// Puts a core back; whether its place had been handed off. Its tasks go to the injector: threads that always have
     /// something to run look there, but do not steal.
     fn put_back(&self, core: Box<Core>) -> bool {
-        let left = std::iter::from_fn(|| core.take_next().or_else(|| core.deque.pop()));
+        let left = std::iter::from_fn(|| core.pop());
         left.for_each(|task| self.injector.push(task));
         let mut held = self.workers[core.home.worker].seats[core.seat].held.lock().unwrap();
         held.core = Some(core);
@@ -969,9 +1103,10 @@ impl Core {
     /// Takes from the injector what is a worker's share; or sees to it that a worker does.
     fn fetch(&self) {
         let pool = &self.home.pool;
-        if self.seat == OWN {
+        if self.seat == OWN && self.has_room() {
             // If it fails, another worker has taken them: there is another time.
-            let _ = pool.injector.steal_batch(&self.deque);
+            let _ = pool.injector.steal_batch(&self.batch);
+            std::iter::from_fn(|| self.batch.pop()).for_each(|task| self.put_last(task));
         }
         let named = pool.idle.hint();
         if self.seat == CALLER
@@ -986,7 +1121,28 @@ impl Core {
 
     /// What the core has.
     fn pop(&self) -> Option<Task> {
-        self.take_next().or_else(|| self.deque.pop())
+        self.take_next().or_else(|| self.deque.pop().map(Task))
+    }
+
+    /// Whether the deque has room for what comes from the injector at once. It makes some now and then, so that no task
+    /// there waits for ever: its oldest task is next.
+    fn has_room(&self) -> bool {
+        let room = LENGTH - self.deque.len();
+        if room < MOST
+            && self.open.polls.load(Ordering::Relaxed).is_multiple_of(INTERVAL)
+            && self.next_is_empty()
+        {
+            self.deque.pop().into_iter().for_each(|oldest| _ = self.put_next(Task(oldest), Turn::Next));
+            return true;
+        }
+        room >= MOST
+    }
+
+    /// Puts a task behind all others.
+    fn put_last(&self, task: Task) {
+        if let Err(task) = self.deque.push(task.0) {
+            self.home.pool.injector.push(Task(task));
+        }
     }
 
     fn timers(&self) -> &Timers {
@@ -1025,11 +1181,11 @@ impl Place<'_> {
                 core.streak.set(core.streak.get() + 1);
                 return Some(task);
             }
-            Some(task) => core.deque.push(task),
+            Some(task) => core.put_last(task),
             None => {}
         }
         core.streak.set(0);
-        core.deque.pop().or_else(|| {
+        core.deque.pop().map(Task).or_else(|| {
             core.timers().fire();
             self.core()?.pop()
         })
@@ -1041,9 +1197,6 @@ impl Place<'_> {
 // moment.
 
 // %%
-/// Tasks in a deque.
-const LONGEST: usize = 1 << 12;
-
 impl Core {
     /// Puts a task where it will be run, and calls a helper if more tasks wait than one.
     fn push(&self, task: Task, turn: Turn) {
@@ -1056,12 +1209,7 @@ impl Core {
             Turn::Last => Some(task),
         };
         if let Some(task) = behind {
-            // What a burst leaves of a deque is kept, and what it leaves of the injector is not.
-            if self.deque.len() < LONGEST {
-                self.deque.push(task)
-            } else {
-                self.home.pool.injector.push(task)
-            }
+            self.put_last(task);
             if !first {
                 self.home.pool.call(self.home.pool.idle.hint());
             }
@@ -1879,8 +2027,11 @@ impl Core {
         let first = self.open.polls.load(Ordering::Relaxed);
         loop {
             let mut again = false;
-            match pool.injector.steal_batch_and_pop(&self.deque) {
-                Steal::Success(task) => return Some(task),
+            match pool.injector.steal_batch_and_pop(&self.batch) {
+                Steal::Success(task) => {
+                    std::iter::from_fn(|| self.batch.pop()).for_each(|task| self.put_last(task));
+                    return Some(task);
+                }
                 Steal::Retry => again = true,
                 Steal::Empty => {}
             }
@@ -1891,10 +2042,9 @@ impl Core {
                     if (worker, number) == (self.home.worker, self.seat) || seat.stealer.is_empty() {
                         continue;
                     }
-                    match seat.stealer.steal_batch_and_pop(&self.deque) {
-                        Steal::Success(task) => return Some(task),
-                        Steal::Retry => again = true,
-                        Steal::Empty => {}
+                    let task = seat.stealer.steal(MOST, |task| self.put_last(Task(task)));
+                    if task.is_some() {
+                        return task.map(Task);
                     }
                 }
             }
@@ -1915,6 +2065,33 @@ impl Core {
 // wait for them when it need not. So it gives the core up, and the worker's place with it, and its thread is *away*. If
 // the worker is called meanwhile, another thread is sent for, from those for calls that block, and stays. The one
 // that was away ends with its poll, unless none was needed: then it is the worker's own again.
+//
+// ### Memory of one's own
+//
+// The C library keeps some pieces of memory that a thread frees, and gives them to the same thread again, whoever had
+// allocated them. A thread begins by freeing one: what its starter has left for it. From then on every small string
+// that it grows may begin in a piece of its starter's, and each step of the growth takes the lock of the starter's
+// memory, which the starter uses, too. In the suites of broadcast and watch each receiver grows a string, and workers
+// and the caller of `block_on` waited for each other's memory more often than for anything else.
+//
+// So a worker keeps the first piece that it is given, and fills its thread's cache with pieces that are its own. That alone
+// took broadcasts to ten, a hundred and a thousand receivers to .50 [.36, .69], .37 [.36, .39] and .38 [.35, .43] of their
+// time. It does not last if a deque outgrows its memory, since some other thread frees that later: with deques that do not,
+// none of half a million steps of growth was in a piece of another thread's, where 45 % had been.
+
+// %%
+/// Has the thread's cache of small pieces of memory hold its own.
+fn own_memory() -> impl Sized {
+    /// Pieces of one size that a C library keeps for a thread: glibc 7, and 16 from 2.42 on.
+    const KEPT: usize = 16;
+    let piece = || std::hint::black_box(Box::new([1_u64; 3]));
+    let first = piece();
+    drop([(); KEPT].map(|()| piece()));
+    first
+}
+
+// %% [markdown]
+// So that is where a worker's own thread begins.
 
 // %%
 impl Home {
@@ -1932,6 +2109,7 @@ impl Home {
     fn work(home: &Arc<Self>) {
         let pool = &*home.pool;
         pool.working.fetch_add(1, Ordering::Relaxed);
+        let _kept = own_memory();
         while let Some(called) = pool.wait(home.worker) {
             let place = Place::new(home, true);
             place.sit(pool.workers[home.worker].take(OWN, false).expect("only this thread uses this core"));
@@ -1977,10 +2155,14 @@ impl Pool {
     /// Runs tasks until there are none, or the core is gone. `called`: as a helper, counted as searching already.
     fn run_all(&self, place: &Place<'_>, mut called: bool) {
         let closed = || self.closed.load(Ordering::Relaxed);
-        while called || !closed() {
+        loop {
             let task = if called { None } else { place.next() };
             let Some(task) = task.or_else(|| place.search(called, closed)) else { return };
             called = false;
+            if closed() {
+                // It is cancelled, also if a destructor has spawned it at the end.
+                return self.injector.push(task);
+            }
             task.run();
         }
     }
@@ -2349,9 +2531,9 @@ impl Runtime {
     pub fn new(settings: Settings) -> Self {
         // First, since it refuses what is out of bounds.
         let idle = Idle::new(settings.workers, settings.awake);
-        let deques: Vec<[Deque<Task>; 2]> =
-            (0..settings.workers).map(|_| [(); 2].map(|()| Deque::new_fifo())).collect();
-        let seat = |deque: &Deque<Task>| Seat {
+        let deques: Vec<[Deque<Header>; 2]> =
+            (0..settings.workers).map(|_| [(); 2].map(|()| Deque::new())).collect();
+        let seat = |deque: &Deque<Header>| Seat {
             held: Mutex::new(HeldOf { core: None, handed_off: false }),
             stealer: deque.stealer(),
             open: Arc::new(Open {
@@ -2360,7 +2542,7 @@ impl Runtime {
                 watched: Default::default(),
             }),
         };
-        let worker = |[own, caller]: &[Deque<Task>; 2]| Remote {
+        let worker = |[own, caller]: &[Deque<Header>; 2]| Remote {
             seats: [seat(own), seat(caller)],
             called: AtomicBool::new(false),
             own: Mutex::new(Own::Coming),
@@ -2386,7 +2568,8 @@ impl Runtime {
                 let place = &pool.workers[home.worker].seats[seat];
                 let (home, open) = (Arc::clone(home), Arc::clone(&place.open));
                 let (streak, turn, handed_off) = (Cell::new(0), Cell::new(Turn::Next), Cell::new(false));
-                let core = Core { home, spare: Cell::new(0), seat, deque, open, streak, turn, handed_off };
+                let (spare, batch) = (Cell::new(0), Batch::new_fifo());
+                let core = Core { home, spare, seat, deque, batch, open, streak, turn, handed_off };
                 place.held.lock().unwrap().core = Some(Box::new(core));
             }
         }
@@ -2772,17 +2955,10 @@ impl Pool {
             return Some(task);
         }
         loop {
-            let mut again = false;
-            let stolen = std::iter::once_with(|| self.injector.steal());
-            for stolen in stolen.chain(self.seats().map(|seat| seat.stealer.steal())) {
-                match stolen {
-                    Steal::Success(task) => return Some(task),
-                    Steal::Retry => again = true,
-                    Steal::Empty => {}
-                }
-            }
-            if !again {
-                return None;
+            match self.injector.steal() {
+                Steal::Success(task) => return Some(task),
+                Steal::Retry => {}
+                Steal::Empty => return self.seats().find_map(|seat| seat.stealer.steal(1, |_| {})).map(Task),
             }
         }
     }
@@ -2803,6 +2979,7 @@ impl Pool {
 // | `Runtime::block_on` | Roots within one another each spawn on their own runtime. | `what_a_root_spawns_when_it_is_dropped_belongs_to_its_own_runtime` |
 // | `Runtime::block_on` | It runs only what its root, or a task that it runs, has spawned or woken. | `a_caller_runs_no_task_from_elsewhere` |
 // | `Runtime::block_on` | *Limit:* the root waits for polls of these, of 61 at the most, unless it takes no core. | `a_root_waits_for_a_poll_of_what_it_has_spawned_unless_it_takes_no_core` |
+// | `Runtime::spawn` | A task has its turn, although more others never end than a deque has room for. | `a_task_from_outside_has_its_turn_beside_more_than_a_deque_has_room_for` |
 // | `Runtime::block_on` | A root that was woken has its turn, although its tasks never end; it has not one for each of them. | `a_root_has_its_turn_beside_tasks_that_never_end`, `a_root_that_joins_a_thousand_tasks_is_not_polled_for_each` |
 // | `Runtime::block_on` | Within tasks, thousands at once need no more stack than one. | `thousands_of_tasks_may_call_block_on_at_once` |
 // | `Runtime::block_on` | Within a task, it waits for no other task than its future does. | `a_task_in_block_on_does_not_wait_for_the_one_that_waits_for_it` |

@@ -1,5 +1,5 @@
-//! crossbeam's deques, as loom knows them: queues under a lock here; but whether
-//! one is empty is seen without the lock, and perhaps late: a lock would order what is left to the executor's fences.
+//! crossbeam's injector, as loom knows it: a queue under a lock here; but whether
+//! it is empty is seen without the lock, and perhaps late: a lock would order what is left to the executor's fences.
 
 use std::collections::VecDeque;
 
@@ -21,8 +21,7 @@ struct Queue<T> {
     length: loom::sync::atomic::AtomicUsize,
 }
 
-pub type Worker<T> = Injector<T>;
-pub type Stealer<T> = Injector<T>;
+pub type Batch<T> = Injector<T>;
 
 impl<T> Injector<T> {
     pub fn new() -> Self {
@@ -32,10 +31,6 @@ impl<T> Injector<T> {
 
     pub fn new_fifo() -> Self {
         Self::new()
-    }
-
-    pub fn stealer(&self) -> Self {
-        Self(Arc::clone(&self.0))
     }
 
     pub fn push(&self, item: T) {
