@@ -134,10 +134,11 @@ fn busy(microseconds: u64, pause: fn()) {
     }
 }
 
-/// What a receiver does with a message: prints ten random numbers and adds up the bytes.
-fn do_work(random: &mut StdRng) -> u32 {
+/// What a receiver does with a message: prints ten random numbers and adds up the bytes. `room`: bytes that it reserves
+/// for them.
+fn do_work(random: &mut StdRng, room: usize) -> u32 {
     note("works");
-    let mut message = String::new();
+    let mut message = String::with_capacity(room);
     for index in 1..=10 {
         write!(message, " {index}={}", random.random::<f64>()).expect("a string has room");
     }
@@ -208,6 +209,8 @@ pub struct Load {
     pub driver: Driver,
     /// How long busy tasks stall, or how long each task works, in microseconds.
     pub busy_us: u64,
+    /// Bytes that a receiver reserves for what it prints; none as published, so that its string grows.
+    pub room: usize,
     /// What timers do.
     pub timer: Timer,
     /// Where tasks are spawned from.
@@ -218,7 +221,7 @@ impl Load {
     /// So many workers and so much of whatever there is a number of, with each runtime's defaults.
     pub const fn new(workers: usize, n: usize) -> Self {
         let (driver, timer, from) = (Driver::BlockOn, Timer::Timeout, Origin::Outside);
-        Self { workers, threads: false, packing: 0, interval: 0, n, driver, busy_us: 0, timer, from }
+        Self { workers, threads: false, packing: 0, interval: 0, n, driver, busy_us: 0, room: 0, timer, from }
     }
 }
 
@@ -1149,7 +1152,8 @@ pub fn spawn_and_yield<R: Runtime>(runtime: &'static R, load: Load) -> Iteration
 //
 // Those of the futures crate, and broadcast, watch, `Notify` and `Semaphore` of tokio: the same on all runtimes. In
 // broadcast and watch, *n* receivers do some work for each of 100 messages, and the last receiver of a round calls the
-// sender.
+// sender. That work grows a string, so whether threads wait for each other's memory is part of these rows; in two more,
+// the string has its room from the start.
 
 // %%
 /// Rounds of a broadcast or of a watch, in one iteration.
@@ -1160,13 +1164,15 @@ const ROUNDS: usize = 100;
 struct Round {
     left: AtomicUsize,
     over: Notify,
+    /// As in a load.
+    room: usize,
 }
 
 impl Round {
     /// What a receiver does with a message.
     fn receive(&self, random: &mut StdRng) {
         note("received");
-        black_box(do_work(random));
+        black_box(do_work(random, self.room));
         if self.left.fetch_sub(1, Ordering::Release) == 1 {
             self.over.notify_one();
         }
@@ -1193,7 +1199,7 @@ impl Round {
 /// `sync_broadcast`.
 fn broadcast<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
     let (sender, unread) = tokio::sync::broadcast::channel(1000);
-    let (sender, round) = (leak((sender, unread)), leak(Round::default()));
+    let (sender, round) = (leak((sender, unread)), leak(Round { room: load.room, ..Round::default() }));
     for index in 0..load.n {
         let (mut receiver, mut random) = (sender.0.subscribe(), StdRng::seed_from_u64(index as u64));
         R::detach(runtime.spawn_outside(async move {
@@ -1209,7 +1215,7 @@ fn broadcast<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 /// `sync_watch`: the root of an iteration spawns one task, which sends.
 fn watch<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
     let (sender, receiver) = tokio::sync::watch::channel(0);
-    let (sender, round) = (leak(sender), leak(Round::default()));
+    let (sender, round) = (leak(sender), leak(Round { room: load.room, ..Round::default() }));
     for index in 0..load.n {
         let (mut receiver, mut random) = (receiver.clone(), StdRng::seed_from_u64(index as u64));
         R::detach(runtime.spawn_outside(async move {
@@ -2028,6 +2034,9 @@ fn exact_notifications(on_all_processors: &[Row]) -> Vec<Row> {
 // The others are for single tests.
 
 // %%
+/// Receivers reserve the room for what they print.
+const RESERVED: &str = "message=reserved";
+
 #[inline]
 fn other_controls(published: &[Row]) -> Vec<Row> {
     let under = |test: &str, parameter: String, change: &dyn Fn(&mut Load)| {
@@ -2054,6 +2063,11 @@ fn other_controls(published: &[Row]) -> Vec<Row> {
     rows.push(packed("sync_mpsc_oneshot/request_reply #2", 1));
     rows.extend([1, 10].map(|busy_us| {
         under("sync_notify/notify_one/500", format!("work={busy_us}us"), &|load| load.busy_us = busy_us)
+    }));
+    rows.extend(["sync_broadcast/contention/100", "sync_watch/contention_resubscribe/100"].map(|test| {
+        let mut row = under(test, RESERVED.to_owned(), &|load| load.room = 512);
+        row.runtimes.retain(|name| [TOKIO, NIO, OURS].contains(name));
+        row
     }));
     for (kind, name, timer) in [("sleep", "polled", Timer::Polled), ("timeout", "pending", Timer::Pending)] {
         for test in [format!("timer/single_thread_{kind}"), format!("timer/multi_thread_{kind}-8")] {
@@ -2183,8 +2197,9 @@ const CONTROLS: [(&str, &str); 14] = [
 
 // %% [markdown]
 // Every runtime is compared with tokio in each of its rows; our executor also with nio, since the better of those two is
-// not the same everywhere; and a runtime of which there are two with the other one. A setting that only one runtime has is compared with its default, and the two tables of one
-// suite with each other. Last comes nio compared with a tokio that looks at its shared queue after every task.
+// not the same everywhere; and a runtime of which there are two with the other one. A setting that only one runtime has is
+// compared with its default, as receivers that reserve room are with those that do not, and the two tables of one suite
+// with each other. Last comes nio compared with a tokio that looks at its shared queue after every task.
 
 // %%
 /// What is compared in addition to every runtime with tokio: the first, what it is compared with, and what changes.
@@ -2205,6 +2220,11 @@ fn comparisons(rows: &[Row]) -> Vec<(Key, Key, String)> {
             if row.runtimes.contains(&variant) {
                 all.push((row.key(variant), row.key(other), change.to_owned()));
             }
+        }
+        if row.parameter == RESERVED {
+            let alone = |variant: &&str| Key::new(&row.bench, *variant, "");
+            let change = "receivers reserve room for their strings";
+            all.extend(row.runtimes.iter().map(|name| (row.key(name), alone(name), change.to_owned())));
         }
         if let [variant] = row.runtimes[..] {
             let published = if row.suite() == "sync_notify" { TABLES[0] } else { "" };
