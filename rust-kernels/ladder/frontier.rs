@@ -41,11 +41,11 @@
 // :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
 
 // %% [markdown]
-// ## What comes out
+// ## A first result
 //
-// First a look at the crate that this notebook is, finished: the best loop of the first notebook and, on the executor that
-// is built below, plain `async fn`s serve the same 256 clients. The ratio is what is left of the cost of async. It is a
-// glance: one process, a second each, no control.
+// First, the finished crate at work: the best loop of the first notebook and, on the executor that is built below,
+// plain `async fn`s serve the same 256 clients. The ratio is what is left of the cost of async. It is a glance: one
+// process, a second each, no control.
 
 // %% tags=["active-ipynb", "glance"]
 // :dep frontier = { path = "../../rust-kernels/ladder/frontier" }
@@ -55,9 +55,10 @@
 // ])
 
 // %% [markdown]
-// What does the executor do for them? The same code counts, with another probe. A task is polled once to begin, and then
-// when something has become ready, the root once for each client. No waker is cloned: the reactor notes which task waits.
-// A future is its buffer of 128 bytes and some words; a connection is that, its slot and its entry in the reactor.
+// What does the executor do for them? The same code counts, with another probe. A task is polled once to begin, and
+// then when something has become ready. The root is polled once for each client. No waker is cloned: the reactor notes
+// which task waits. A future is its buffer of 128 bytes and some words; a connection is that, its slot and its entry in
+// the reactor.
 
 // %% tags=["active-ipynb", "glance"]
 // {
@@ -1246,7 +1247,7 @@ impl<'r, Y: System, P: Probe, L: Place<Y>> Io<'r, Y, P, L> {
 struct Operation<'a, Y: System, P, L: Place<Y> + 'a> {
     entry: &'a Entry<Y, P>,
     known: L::Known<'a>,
-    /// Whether it has succeeded: then nobody waits, and its end need not look.
+    /// Whether it has succeeded: then no task or foreign waker waits, and its end need not look.
     done: bool,
 }
 
@@ -1568,8 +1569,8 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
 // lets go.
 
 // %% [markdown]
-// Patience is counted down, and spent when it is below zero: one test instead of two. It is renewed when it was spent,
-// and that of woken tasks also when there is none.
+// Patience is counted down, and spent when it is below zero: one test instead of two. It is reset once spent; for woken
+// tasks, also when none is left.
 
 // %%
 /// Tasks of each kind, new ones and woken ones, that are polled before the reactor has a turn.
@@ -2277,7 +2278,7 @@ impl<S: AsFd> Sockets for Epoll<S> {
 }
 
 // %% [markdown]
-// What is known of a stream outlasts an operation.
+// That a stream is drained stays known after the operation, and so does whether a short read drains it.
 
 // %%
 impl<Y: Sockets, P: Probe, L: Place<Y, Object = Y::Stream>> Operation<'_, Y, P, L> {

@@ -54,11 +54,11 @@
 // :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
 
 // %% [markdown]
-// ## What comes out
+// ## A first result
 //
-// First a look at the crate that this notebook is, finished: three of its servers with ten connections, each of which sends
-// its next request when it has its answer. The time is processor time of the server, for a request. It is a glance: no control,
-// and a second each, in which a trial is a server and its clients in processes of their own.
+// First, the finished crate at work: three of its servers with ten connections, each of which sends its next request
+// when it has its answer. The time is processor time of the server, for a request. It is a glance: no control, and a
+// second each, in which a trial is a server and its clients in processes of their own.
 
 // %% tags=["active-ipynb", "glance"]
 // :dep servers = { path = "../../rust-kernels/servers" }

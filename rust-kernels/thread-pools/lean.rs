@@ -20,7 +20,8 @@
 // [The pools as described](described.ipynb) put each job in a box, count the references of their handles in one place,
 // and wake a worker for every job from outside that finds a sleeper. What does each of these cost? Here are a shared
 // channel and work stealing again, of the same queues, with all of this done in another way. Each change can be undone
-// by itself, so that [the measuring notebook](measure.ipynb) can ask for each change by itself.
+// by itself, so that [the measuring notebook](measure.ipynb) can ask for each change by itself. Last comes a pool that
+// joins: it runs the two halves of a computation, and waits for both.
 //
 // After reading it you know which parts of a thread pool can be improved, and what that demands of the code.
 //
@@ -308,7 +309,7 @@ impl Sleep {
         self.sleep_until(worker, || false);
     }
 
-    /// Likewise, or until `is_so`, of which the thread that makes it so tells by `unpark`.
+    /// Likewise, or until `is_so`: the thread that makes it true unparks this one.
     pub fn sleep_until(&self, worker: usize, is_so: impl Fn() -> bool) {
         while !self.places[worker].woken.swap(false, Ordering::Relaxed) {
             if is_so() {
@@ -331,8 +332,8 @@ impl Sleep {
 // %% [markdown]
 // ## A queue
 //
-// This is the difference between our two pools. A worker has a *local* part, which may be nothing. First what a user can
-// choose.
+// This is the difference between our first two pools; the one that joins, which comes last, puts halves beside such a
+// queue. A worker has a *local* part, which may be nothing. First what a user can choose.
 
 // %%
 /// What to do when there is nothing to do.
@@ -1476,7 +1477,7 @@ impl Queue for Stealing {
 //     .show()
 
 // %% [markdown]
-// # Join: a half that stays where it is
+// # Join: run a half from the caller's stack frame
 //
 // A computation that splits into two halves may submit one of them as a job. Then a handle is cloned, a job is written
 // to a queue and read again, and the halves have to be counted to know when all have ended. But if the function that
@@ -1597,17 +1598,17 @@ impl Drop for Awaits<'_> {
 // %% [markdown]
 // ## Where thieves find halves
 //
-// Halves are taken back in the opposite order in which they were offered, and stolen in the order itself, since the
-// oldest one is likely the largest: the deque of [Chase and Lev](https://doi.org/10.1145/1073970.1073974). It is what
-// rayon takes from crossbeam, too. We take one of our own, for three reasons. Nothing has to grow: where 256 halves are
-// open on one worker, there is enough to steal, and a further one is run at once. What is stored is a pointer, so it
-// holds no unsafe code. And loom can look into it.
+// The worker takes back its newest half first (LIFO). Thieves steal the oldest first, since it is likely the largest.
+// This is the deque of [Chase and Lev](https://doi.org/10.1145/1073970.1073974). rayon uses crossbeam's. Ours never
+// grows, stores pointers and so needs no `unsafe`, and loom can model it. When 256 halves are open on a worker, there
+// is enough to steal; a further one is not offered, and runs after `a` as an ordinary call.
 //
-// A worker that takes a half back must know whether a thief is about to take the same one, for which it needs a fence, as
-// in rayon for each half. So a worker *shares* only its oldest halves, as many as there are other workers, and the fence
-// is needed for these alone; the younger ones it has for itself. In a tree, most halves are the younger ones. When thieves have taken some, the next join shares more. (Split deques, as in
-// [Lace](https://doi.org/10.1007/978-3-319-14313-2_18). A worker that shares a half also sees to it that a sleeper wakes.
-// The price: a worker that goes on for long without a join does not share anything in the meantime.)
+// The worker and a thief may want the same last half. Without a fence each could miss the other's write, and both would
+// run it. So taking back a *shared* half needs a fence; rayon pays it for every half. A worker shares only its oldest
+// halves, as many as there are other workers; the rest are private and need none. This is a split deque, as in
+// [Lace](https://doi.org/10.1007/978-3-319-14313-2_18). In a tree, most halves are private. When thieves have taken
+// some, the next join shares more. A worker that shares a half also sees to it that a sleeper wakes. The price: a
+// worker that goes on for long without a join shares nothing in the meantime.
 
 // %%
 /// So many halves are open on a worker at most.
@@ -1788,8 +1789,8 @@ impl<Q: Queue> Queue for Forking<Q> {
 }
 
 // %% [markdown]
-// Where a pool is for such computations alone, jobs are few: those that begin one. Then a list will do as the other queue.
-// It is what is measured.
+// In a pool used only for joins, the only jobs are the roots of computations, so a locked list is enough. `lean join`
+// measures this pool.
 
 // %%
 /// Jobs in one list behind a mutex, where they are few.
@@ -1838,9 +1839,12 @@ impl Queue for Listed {
 // %% [markdown]
 // ## The join
 //
-// Both halves are run, whatever becomes of the other one: a panic of `a` is kept until `b` has ended. (As a value: a
-// worker that unwinds would seem to panic to the halves of others that it runs meanwhile.) Halves within a half are taken
-// back before that ends. So if the youngest half of a worker is there, it is this one.
+// Both halves are run, whatever becomes of the other one: a panic of `a` is kept until `b` has ended. The panic is
+// caught first: a worker that waits may run stolen halves, and during unwinding `thread::panicking()` would be true in
+// them.
+//
+// Joins nest: those inside `a` have ended when `a` ends. So this worker's newest open half is `b`, unless it was
+// stolen.
 
 // %%
 /// The results of both halves, of which the first has ended. Panics with the panic of the first, or else of the second.
@@ -1967,7 +1971,8 @@ impl<Q: Queue> Pool<Forking<Q>> {
 }
 
 // %% [markdown]
-// At a glance: a tree of 2,047 calls by `join`, in our pool and in one of one worker, where nothing is shared.
+// At a glance: a tree of 2,047 calls by `join`, with one worker, where nothing is shared, and with two; each tree
+// includes the handover from the calling thread.
 
 // %% tags=["active-ipynb", "glance"]
 // fn tree(pool: &Pool<Forking<Listed>>, levels: u32) -> u64 {
@@ -2062,7 +2067,7 @@ impl<P: Subject + Sync> Subject for InOnePlace<P> {
 // | | *limit:* if a job drops it, when that job has ended | `a_job_that_drops_the_last_handle_ends_idle_workers_when_it_has_ended` |
 // | | more handles than can be counted end the process | `more_handles_than_can_be_counted_end_the_process` (on 32 bits) |
 // | `join` | both closures have been called and have ended when it returns or panics, also if the pool is shut down | `both_halves_have_ended_when_one_of_them_panics`, `a_join_of_a_pool_that_is_shut_down_meanwhile_still_returns` |
-// | | they run at the same time if another worker sleeps or searches; *limit:* not those of a worker of another pool, nor those of more than 256 within each other | `a_sleeping_worker_is_woken_for_a_half_and_for_the_end_of_one`, `more_halves_than_there_is_room_for_are_all_run` |
+// | | a shared half runs in parallel if another worker sleeps or searches; *limit:* younger halves are shared only by a later `join`, those of a worker of another pool, or beyond 256 within each other, not at all | `a_sleeping_worker_is_woken_for_a_half_and_for_the_end_of_one`, `more_halves_than_there_is_room_for_are_all_run` |
 // | | any thread, job or destructor may call it | `a_join_may_be_called_from_any_thread_and_among_jobs`, `destructors_of_jobs_and_of_thread_locals_may_join` |
 // | | a worker that waits for a half runs jobs, *limit:* on the same stack | `a_worker_that_waits_for_a_half_runs_jobs` |
 // | | *limit:* a half that shuts its pool down, or a job that is run meanwhile, waits for its join until the time is up | `a_half_that_shuts_its_pool_down_waits_for_its_join_until_the_time_is_up` |

@@ -782,11 +782,12 @@ pub fn prove(key: &Key, world: World, load: &Load, jobs: Jobs, limit: Duration) 
 // %% [markdown]
 // ## Fork and join
 //
-// Another load is the one rayon was made for: a call that splits its work into halves and waits for both, down to leaves.
-// With a `join`, that takes no allocation, and a half that is not stolen is an ordinary call. [Ours](lean.ipynb) is
-// measured beside that of rayon, and those of `chili` and `forte`, which offer a half to other threads only from time to
-// time. Pools that are first in, first out have none. There, one half is submitted, the other is run at once, and a latch
-// waits for the leaves. It costs each leaf an atomic operation, and their queues hold whole levels of the tree.
+// Another load is the one rayon was made for: a call that splits its work into halves and waits for both, down to
+// leaves. With a `join`, that takes no allocation, and a half that is not stolen is an ordinary call.
+// [Ours](lean.ipynb) is measured beside that of rayon, and those of `chili` and `forte`, which offer a half to other
+// threads only from time to time. The FIFO pools have no `join`; there one half is submitted, the other is run at once,
+// and a latch waits for the leaves. It costs each leaf an atomic operation, and their queues hold whole levels of the
+// tree.
 
 // %%
 /// What can go through a tree.
@@ -894,7 +895,8 @@ impl ForkJoin for RayonScope {
 }
 
 // %% [markdown]
-// Ours is called by the thread outside, whose first `join` a worker takes over.
+// Ours has n workers for n threads. The caller, outside, comes on top: it hands its first `join` over to a worker, and
+// waits.
 
 // %%
 /// Our `join`.
@@ -923,7 +925,7 @@ impl ForkJoin for LeanJoin {
 }
 
 // %% [markdown]
-// In chili and forte the thread outside takes part. It counts as one of the workers.
+// In chili and forte the thread outside takes part, so n threads are n - 1 workers and the caller.
 
 // %%
 impl ForkJoin for chili::ThreadPool {

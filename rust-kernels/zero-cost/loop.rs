@@ -45,10 +45,10 @@
 // :dep slab = "=0.4.12"
 
 // %% [markdown]
-// ## What comes out
+// ## A first result
 //
-// First a look at the crate that this notebook is, finished: the published loop, and the better one at the end. A request
-// takes some nanoseconds, since no kernel is behind it. It is a glance: one process, a second each, no control.
+// First, the finished crate at work: the published loop, and the better one at the end. A request takes tens of
+// nanoseconds, since no real kernel is involved. It is a glance: one process, a second each, no control.
 
 // %% tags=["active-ipynb", "glance"]
 // :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
@@ -58,8 +58,8 @@
 // ])
 
 // %% [markdown]
-// What do the 256 requests ask of the kernel? The same loop counts, with another probe. There are two calls of `accept`,
-// `read` and `write` for each: one that would block, and one that succeeds.
+// What do the 256 requests ask of the simulated kernel? The same loop counts, with another probe. There are two calls
+// of `accept`, `read` and `write` for each: one that would block, and one that succeeds.
 
 // %% tags=["active-ipynb", "glance"]
 // {

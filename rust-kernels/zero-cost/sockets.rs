@@ -1803,7 +1803,7 @@ pub fn prove(variant: &Variant, load: Load) -> Result<BTreeMap<String, u64>, Une
 }
 
 // %% [markdown]
-// Here is what they count without extra work, once it is proved. A dash is what a runtime does out of sight.
+// Here is what they count without extra work, once it is proved. A dash: the runtime does not expose this count.
 
 // %% tags=["active-ipynb"]
 // for variant in variants() {
