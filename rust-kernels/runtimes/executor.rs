@@ -50,7 +50,7 @@
 // %% [markdown]
 // ## What comes out
 //
-// First a look at the crate that this notebook is, finished: a call awaited in place, and the same call spawned and awaited
+// First, the finished crate at work: a call awaited in place, and the same call spawned and awaited
 // by its handle, a hundred times in each `block_on`, with two workers. The second line is what a task costs: an allocation,
 // a way through a queue, and a join. It is a glance: one process, a second each, no control.
 
@@ -304,9 +304,9 @@ impl<T> Default for Blocking<T> {
 // only its own code knows. When the future is done, its output takes its place.
 //
 // One number says how the task stands. *Scheduled* means that it lies in a queue, or that a thread is about to put it
-// there. *Running* means that a thread polls it. While either is set, a wake has no more to do than to set *scheduled*.
-// A new task is *running* although it lies in a queue: no waker knows of it yet, so its first poll begins without an
-// atomic operation. The rest of the number counts references: one for the executor until the task is done, one for the
+// there. *Running* means that a thread polls it, or that it is new. While either is set, a wake has no more to do than to
+// set *scheduled*. A new task is *running* although it lies in a queue: no waker knows of it yet, so its first poll begins
+// without an atomic read-modify-write. The rest of the number counts references: one for the executor until the task is done, one for the
 // join handle, one for each waker.
 
 // %%
@@ -370,16 +370,16 @@ impl State {
 }
 
 // %% [markdown]
-// **From spawn to join.** This is the number as a spawn leaves it, then during the poll, and after the last one. The lowest
-// bits are the flags above; the rest counts. Two references begin, and one is left, the handle's, since the executor's
-// goes with the end of the task.
+// **From spawn to join.** This is the number as a spawn leaves it, and as the first poll finds it, then that of a task that is
+// woken after it has slept, and after the last poll. The lowest bits are the flags above; the rest counts. Two references begin, and
+// one is left, the handle's, since the executor's goes with the end of the task.
 
 // %% tags=["active-ipynb", "glance"]
 // {
-//     let spawned = SCHEDULED | JOINED | 2 * REFERENCE;
-//     let polled = spawned ^ (SCHEDULED | RUNNING);
-//     let done = (polled ^ (RUNNING | DONE)) - REFERENCE;
-//     for (moment, number) in [("spawned", spawned), ("polled", polled), ("done", done)] {
+//     let spawned = RUNNING | JOINED | 2 * REFERENCE;
+//     let again = spawned ^ (RUNNING | SCHEDULED);
+//     let done = (spawned ^ (RUNNING | DONE)) - REFERENCE;
+//     for (moment, number) in [("spawned", spawned), ("woken", again), ("done", done)] {
 //         let (state, references) = (State(number), number / REFERENCE);
 //         let [queued, running, done] = [state.is_scheduled(), state.is_running(), state.is_done()].map(u8::from);
 //         println!("{moment:<8} {number:#010b}: scheduled {queued}, running {running}, done {done}, references {references}");
@@ -521,8 +521,8 @@ impl fmt::Debug for JoinError {
 // nio moves the future given to `block_on` to a worker, and puts the calling thread to sleep: two threads have to be
 // woken for each call. tokio polls it where it is, on a thread that belongs to no worker: what it spawns goes
 // through the shared queue, and a worker has to be woken for it. Here **the caller takes the place of a worker that
-// rests**. Its future spawns into a deque of that worker, and runs these tasks itself while it waits. No thread
-// needs to be woken for anything. When it is done, or has nothing left to run, it gives the place back.
+// rests**. Its future spawns into a deque of that worker, and runs these tasks itself while it waits. Up to some
+// thousand of them, no thread needs to be woken. When it is done, or has nothing left to run, it gives the place back.
 //
 // It runs what it has spawned or woken, and what that has, and nothing else: whatever comes from elsewhere may take
 // long, and its own future would wait for it although it is ready. What if that future blocks its thread, on a channel
@@ -576,19 +576,20 @@ enum Turn {
 }
 
 // %% [markdown]
-// ## A deque
+// ## A local queue
 //
-// The tasks of a core are in a ring. Its owner puts tasks in at the back; the owner and thieves take them out at the front,
-// by moving it on. Both ends only ever grow, so an end that has not moved says that nothing has changed.
+// The tasks of a core are in a bounded ring. Its owner puts tasks in at the back; the owner and thieves take them out at the
+// front, first in, first out. Both ends only ever grow, so a front that has not moved says that nothing was taken. (The
+// numbers wrap around; a thief would have to sleep while as many tasks are taken as there are numbers.)
 //
 // - A thief first reads the tasks, and then moves the front beyond them. If it has moved meanwhile, what was read may be
 //   something else by now, and is forgotten.
 // - The owner writes to a place again only after it has seen the front beyond it, and with it that all thieves have read.
-// - Whoever sees the back sees the tasks before it.
+// - A thread that reads the back also sees the tasks before it.
 //
-// crossbeam's deques can do more: they grow and shrink. What they outgrow is freed by some thread later, and that costs
-// more than it seems; [*Memory of one's own*](#Memory-of-one's-own) below has the number. This one allocates once. What it
-// has no room for goes to the injector.
+// crossbeam's deques grow and shrink. What they outgrow is freed by some thread later, and that costs more than it seems:
+// [*Caches of the allocator*](#Caches-of-the-allocator) below has the number. This one allocates once, 32 KiB. What it has no
+// room for goes to the injector.
 
 // %%
 /// Tasks that a deque has room for.
@@ -615,13 +616,15 @@ struct Deque<H>(Arc<Ring<H>>, PhantomData<Cell<()>>);
 struct Stealer<H>(Arc<Ring<H>>);
 
 // %% [markdown]
-// The owner finds its own end without an atomic operation, and takes a task by one.
+// The owner puts a task in without an atomic read-modify-write, and takes one out by a compare-exchange.
 
 // %%
 impl<H> Deque<H> {
     fn new() -> Self {
         let tasks = (0..LENGTH).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
-        let (front, back) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        // A test in every order passes the end of all numbers.
+        let start = || AtomicUsize::new(if cfg!(under_loom) { usize::MAX } else { 0 });
+        let (front, back) = (start(), start());
         Self(Arc::new(Ring { front, back, tasks }), PhantomData)
     }
 
@@ -709,8 +712,8 @@ impl<H> Stealer<H> {
 // %% [markdown]
 // ## What threads see of one another
 //
-// Of a worker, of its cores, and of a caller of `block_on`. What a core and a task are comes right after, since they refer to
-// all of this: `C` and the head `H` of a task stand for them here.
+// These types describe a worker, its cores and a caller of `block_on`. What a core and a task are comes right after, since
+// they refer to all of this: `C` and the head `H` of a task stand for them here.
 
 // %%
 /// A worker, as other threads see it.
@@ -1062,7 +1065,8 @@ impl Pool {
 // The injector holds what comes from outside. tokio looks there after some number of tasks, which it chooses so that
 // it happens every 200 µs or so; nio has no such queue and gives each outside task to a worker at once. Here the
 // worker looks after every task whether there is anything, which costs two loads, and takes its share to the *back* of
-// its deque. No task overtakes another, and none waits for ever. A caller of `block_on` leaves it to the workers.
+// its deque: no task overtakes another. While the deque is full, it takes one task after 61 others, so none waits for ever. A
+// caller of `block_on` leaves the injector to the workers.
 //
 // Timers wake whatever waits for them, which need not be ours, and may call `block_on`: then the core may be gone
 // afterwards, as it may be after a poll. So the core belongs to the thread's *place*, which is asked for it each time.
@@ -1105,7 +1109,7 @@ impl Core {
         let pool = &self.home.pool;
         if self.seat == OWN && self.has_room() {
             // If it fails, another worker has taken them: there is another time.
-            let _ = pool.injector.steal_batch(&self.batch);
+            let _ = pool.injector.steal_batch_with_limit(&self.batch, MOST);
             std::iter::from_fn(|| self.batch.pop()).for_each(|task| self.put_last(task));
         }
         let named = pool.idle.hint();
@@ -1124,18 +1128,9 @@ impl Core {
         self.take_next().or_else(|| self.deque.pop().map(Task))
     }
 
-    /// Whether the deque has room for what comes from the injector at once. It makes some now and then, so that no task
-    /// there waits for ever: its oldest task is next.
+    /// Whether the deque has room for what comes from the injector at once.
     fn has_room(&self) -> bool {
-        let room = LENGTH - self.deque.len();
-        if room < MOST
-            && self.open.polls.load(Ordering::Relaxed).is_multiple_of(INTERVAL)
-            && self.next_is_empty()
-        {
-            self.deque.pop().into_iter().for_each(|oldest| _ = self.put_next(Task(oldest), Turn::Next));
-            return true;
-        }
-        room >= MOST
+        LENGTH - self.deque.len() >= MOST
     }
 
     /// Puts a task behind all others.
@@ -1166,11 +1161,21 @@ impl Place<'_> {
     /// The next task, if there is one in the deque or, for a worker, in the injector.
     fn next(&self) -> Option<Task> {
         let mut core = self.core()?;
-        if core.count_poll().is_multiple_of(INTERVAL) {
+        let looks_around = core.count_poll().is_multiple_of(INTERVAL);
+        if looks_around {
             core.timers().fire();
             core = self.core()?;
         }
         let fed = !core.home.pool.injector.is_empty();
+        // Otherwise tasks there would wait until some of these end.
+        if fed
+            && looks_around
+            && core.seat == OWN
+            && !core.has_room()
+            && let Some(task) = core.home.pool.take_injected()
+        {
+            return Some(task);
+        }
         if fed {
             core.fetch();
             core = self.core()?;
@@ -1307,14 +1312,17 @@ impl Core {
     /// A reference to the home, if one is spare.
     fn take_spare(&self) -> Option<Arc<Home>> {
         self.spare.set(self.spare.get().checked_sub(1)?);
-        // SAFETY: `keep_spare` has left one.
+        // SAFETY: `keep_spare` has left a count of this allocation that nothing owns.
         Some(unsafe { Arc::from_raw(Arc::as_ptr(&self.home)) })
     }
 
-    /// Keeps a reference to the home.
+    /// Keeps a reference to this home, as many as a deque has tasks: another core may have spawned them all.
     fn keep_spare(&self, home: Arc<Home>) {
-        self.spare.set(self.spare.get() + 1);
-        std::mem::forget(home);
+        debug_assert!(Arc::ptr_eq(&home, &self.home), "a reference to another home");
+        if self.spare.get() < LENGTH {
+            self.spare.set(self.spare.get() + 1);
+            std::mem::forget(home);
+        }
     }
 }
 
@@ -2027,7 +2035,7 @@ impl Core {
         let first = self.open.polls.load(Ordering::Relaxed);
         loop {
             let mut again = false;
-            match pool.injector.steal_batch_and_pop(&self.batch) {
+            match pool.injector.steal_batch_with_limit_and_pop(&self.batch, MOST) {
                 Steal::Success(task) => {
                     std::iter::from_fn(|| self.batch.pop()).for_each(|task| self.put_last(task));
                     return Some(task);
@@ -2066,27 +2074,29 @@ impl Core {
 // the worker is called meanwhile, another thread is sent for, from those for calls that block, and stays. The one
 // that was away ends with its poll, unless none was needed: then it is the worker's own again.
 //
-// ### Memory of one's own
+// ### Caches of the allocator
 //
-// The C library keeps some pieces of memory that a thread frees, and gives them to the same thread again, whoever had
-// allocated them. A thread begins by freeing one: what its starter has left for it. From then on every small string
-// that it grows may begin in a piece of its starter's, and each step of the growth takes the lock of the starter's
-// memory, which the starter uses, too. In the suites of broadcast and watch each receiver grows a string, and workers
-// and the caller of `block_on` waited for each other's memory more often than for anything else.
+// glibc has several arenas, each with a lock, and for each thread a cache of blocks that the thread has freed, whichever
+// arena they are of. A new thread first frees a small block of its parent's arena, which so comes into its cache. From then on
+// a string that it begins may be in that block, and each `realloc` of it locks the parent's arena, which the parent uses,
+// too. In the suites of broadcast and watch of the [next notebook](measure.ipynb) each receiver grows a string, and nine
+// waits out of ten were for that lock.
 //
-// So a worker keeps the first piece that it is given, and fills its thread's cache with pieces that are its own. That alone
-// took broadcasts to ten, a hundred and a thousand receivers to .50 [.36, .69], .37 [.36, .39] and .38 [.35, .43] of their
-// time. It does not last if a deque outgrows its memory, since some other thread frees that later: with deques that do not,
-// none of half a million steps of growth was in a piece of another thread's, where 45 % had been.
+// So a worker keeps the first block of that size that it is given, and fills its cache with blocks of its own arena. With six
+// workers on two processors of a Xeon (model 207, glibc 2.36), new over old time was 0.50 [0.36, 0.69] for a broadcast to ten
+// receivers, 0.37 [0.36, 0.39] to a hundred and 0.38 [0.35, 0.43] to a thousand (six pairs of processes, 95 %). It does not last
+// while deques grow and shrink, since what they outgrow is a block of the same size that some other thread frees later: a watch of a
+// thousand took 0.88 [0.74, 1.04]. With a ring that does neither, no `realloc` of these suites was of another thread's block,
+// where 45 % had been.
 
 // %%
-/// Has the thread's cache of small pieces of memory hold its own.
-fn own_memory() -> impl Sized {
-    /// Pieces of one size that a C library keeps for a thread: glibc 7, and 16 from 2.42 on.
-    const KEPT: usize = 16;
-    let piece = || std::hint::black_box(Box::new([1_u64; 3]));
-    let first = piece();
-    drop([(); KEPT].map(|()| piece()));
+/// Fills the thread's cache of the smallest blocks with its own; the block that was there, to be kept while the thread runs.
+fn fill_cache() -> Box<[u64; 3]> {
+    /// Blocks of one size in a cache: 7 in glibc, and 16 from 2.42 on.
+    const CACHED: usize = 16;
+    let block = || std::hint::black_box(Box::new([1; 3]));
+    let first = block();
+    drop([(); CACHED].map(|()| block()));
     first
 }
 
@@ -2109,7 +2119,7 @@ impl Home {
     fn work(home: &Arc<Self>) {
         let pool = &*home.pool;
         pool.working.fetch_add(1, Ordering::Relaxed);
-        let _kept = own_memory();
+        let _kept = fill_cache();
         while let Some(called) = pool.wait(home.worker) {
             let place = Place::new(home, true);
             place.sit(pool.workers[home.worker].take(OWN, false).expect("only this thread uses this core"));
@@ -2954,11 +2964,16 @@ impl Pool {
         if let Some(task) = self.seats().find_map(|seat| seat.open.take_next()) {
             return Some(task);
         }
+        self.take_injected().or_else(|| self.seats().find_map(|seat| seat.stealer.steal(1, |_| {})).map(Task))
+    }
+
+    /// A task of the injector.
+    fn take_injected(&self) -> Option<Task> {
         loop {
             match self.injector.steal() {
                 Steal::Success(task) => return Some(task),
                 Steal::Retry => {}
-                Steal::Empty => return self.seats().find_map(|seat| seat.stealer.steal(1, |_| {})).map(Task),
+                Steal::Empty => return None,
             }
         }
     }
@@ -2979,13 +2994,13 @@ impl Pool {
 // | `Runtime::block_on` | Roots within one another each spawn on their own runtime. | `what_a_root_spawns_when_it_is_dropped_belongs_to_its_own_runtime` |
 // | `Runtime::block_on` | It runs only what its root, or a task that it runs, has spawned or woken. | `a_caller_runs_no_task_from_elsewhere` |
 // | `Runtime::block_on` | *Limit:* the root waits for polls of these, of 61 at the most, unless it takes no core. | `a_root_waits_for_a_poll_of_what_it_has_spawned_unless_it_takes_no_core` |
-// | `Runtime::spawn` | A task has its turn, although more others never end than a deque has room for. | `a_task_from_outside_has_its_turn_beside_more_than_a_deque_has_room_for` |
-// | `Runtime::block_on` | A root that was woken has its turn, although its tasks never end; it has not one for each of them. | `a_root_has_its_turn_beside_tasks_that_never_end`, `a_root_that_joins_a_thousand_tasks_is_not_polled_for_each` |
+// | `Runtime::block_on` | A root that was woken has its turn, although its tasks never end; it is not polled after each of them. | `a_root_has_its_turn_beside_tasks_that_never_end`, `a_root_that_joins_a_thousand_tasks_is_not_polled_for_each` |
 // | `Runtime::block_on` | Within tasks, thousands at once need no more stack than one. | `thousands_of_tasks_may_call_block_on_at_once` |
 // | `Runtime::block_on` | Within a task, it waits for no other task than its future does. | `a_task_in_block_on_does_not_wait_for_the_one_that_waits_for_it` |
 // | `Runtime::block_on` | A root may block its thread, whatever it waits for. | `a_root_may_block_on_tasks_that_wake_one_another` |
 // | `Runtime::block_on` | A panic of the root is the caller's, and leaves the runtime in order. | `a_panic_of_the_root_leaves_the_runtime_in_order` |
 // | `Runtime::block_on` | A value of a thread that ends may call it. | `a_value_of_a_thread_uses_a_runtime_when_the_thread_ends` |
+// | `Runtime::spawn` | A task from outside is run, although more tasks than a deque has room for never end. | `a_task_from_outside_has_its_turn_beside_more_than_a_deque_has_room_for` |
 // | `Runtime::spawn` | What it starts is awaited on any runtime, or none. | `a_task_from_outside_can_be_waited_for_from_anywhere` |
 // | `Runtime::spawn` | Tasks that spawn or wake one another for ever keep no other waiting. | `a_task_that_spawns_its_successor_for_ever_keeps_no_other_waiting`, `two_tasks_that_wake_each_other_for_ever_keep_no_other_waiting` |
 // | `Runtime::spawn` | *Limit:* while the tasks of all workers block their threads, no other task runs. | `while_the_tasks_of_all_workers_block_no_other_task_runs` |

@@ -61,11 +61,11 @@ impl<T> Injector<T> {
         self.pop().map_or(Steal::Empty, Steal::Success)
     }
 
-    pub fn steal_batch(&self, into: &Self) -> Steal<()> {
+    pub fn steal_batch_with_limit(&self, into: &Self, _: usize) -> Steal<()> {
         self.pop().map_or(Steal::Empty, |item| Steal::Success(into.push(item)))
     }
 
-    pub fn steal_batch_and_pop(&self, _: &Self) -> Steal<T> {
+    pub fn steal_batch_with_limit_and_pop(&self, _: &Self, _: usize) -> Steal<T> {
         self.steal()
     }
 }

@@ -211,6 +211,25 @@ fn share_the_work(preemptions: usize, settings: Settings) {
     });
 }
 
+/// A deque has room for four here, and a thief takes two at once. With a preemption, the orders are too many.
+#[test]
+fn more_tasks_than_a_deque_has_room_for_are_each_run_once() {
+    in_every_order(0, || {
+        let runtime = Runtime::new(Settings { awake: 1, ..settings(1) });
+        let sum = Arc::new(AtomicUsize::new(0));
+        runtime.block_on(async {
+            let tasks = [1, 10, 100, 1000, 10_000, 100_000].map(|number| {
+                let sum = Arc::clone(&sum);
+                spawn(async move { sum.fetch_add(number, Ordering::Relaxed) })
+            });
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+        assert_eq!(sum.load(Ordering::Relaxed), 111_111);
+    });
+}
+
 #[test]
 fn a_task_from_outside_is_run_although_one_of_two_may_be_awake() {
     in_every_order(1, || {
