@@ -815,6 +815,10 @@ struct Home {
     asleep: Mutex<Option<Task>>,
 }
 
+// %% [markdown]
+// All threads of a runtime share its pool. A core is for one of them at a time.
+
+// %%
 /// What all threads of a runtime share.
 struct Pool {
     settings: Settings,
@@ -1110,7 +1114,7 @@ impl Core {
         if self.seat == OWN && self.has_room() {
             // If it fails, another worker has taken them: there is another time.
             let _ = pool.injector.steal_batch_with_limit(&self.batch, MOST);
-            std::iter::from_fn(|| self.batch.pop()).for_each(|task| self.put_last(task));
+            self.unpack();
         }
         let named = pool.idle.hint();
         if self.seat == CALLER
@@ -1131,6 +1135,11 @@ impl Core {
     /// Whether the deque has room for what comes from the injector at once.
     fn has_room(&self) -> bool {
         LENGTH - self.deque.len() >= MOST
+    }
+
+    /// Puts a batch of the injector into the deque.
+    fn unpack(&self) {
+        std::iter::from_fn(|| self.batch.pop()).for_each(|task| self.put_last(task));
     }
 
     /// Puts a task behind all others.
@@ -2037,7 +2046,7 @@ impl Core {
             let mut again = false;
             match pool.injector.steal_batch_with_limit_and_pop(&self.batch, MOST) {
                 Steal::Success(task) => {
-                    std::iter::from_fn(|| self.batch.pop()).for_each(|task| self.put_last(task));
+                    self.unpack();
                     return Some(task);
                 }
                 Steal::Retry => again = true,

@@ -1169,6 +1169,10 @@ struct Round {
 }
 
 impl Round {
+    fn of(load: Load) -> Self {
+        Self { room: load.room, ..Self::default() }
+    }
+
     /// What a receiver does with a message.
     fn receive(&self, random: &mut StdRng) {
         note("received");
@@ -1199,7 +1203,7 @@ impl Round {
 /// `sync_broadcast`.
 fn broadcast<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
     let (sender, unread) = tokio::sync::broadcast::channel(1000);
-    let (sender, round) = (leak((sender, unread)), leak(Round { room: load.room, ..Round::default() }));
+    let (sender, round) = (leak((sender, unread)), leak(Round::of(load)));
     for index in 0..load.n {
         let (mut receiver, mut random) = (sender.0.subscribe(), StdRng::seed_from_u64(index as u64));
         R::detach(runtime.spawn_outside(async move {
@@ -1215,7 +1219,7 @@ fn broadcast<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 /// `sync_watch`: the root of an iteration spawns one task, which sends.
 fn watch<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
     let (sender, receiver) = tokio::sync::watch::channel(0);
-    let (sender, round) = (leak(sender), leak(Round { room: load.room, ..Round::default() }));
+    let (sender, round) = (leak(sender), leak(Round::of(load)));
     for index in 0..load.n {
         let (mut receiver, mut random) = (receiver.clone(), StdRng::seed_from_u64(index as u64));
         R::detach(runtime.spawn_outside(async move {

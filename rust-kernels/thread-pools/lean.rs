@@ -1747,6 +1747,11 @@ impl<Q: Queue> Forking<Q> {
     }
 }
 
+// %% [markdown]
+// To the pool it is a queue like the others: jobs go to the one within, and a worker without any looks at the halves of the
+// others first.
+
+// %%
 impl<Q: Queue> Queue for Forking<Q> {
     type Local = Own<Q::Local>;
 
@@ -1947,7 +1952,13 @@ impl<Q: Queue> Pool<Forking<Q>> {
             None => elsewhere(a, b),
         })
     }
+}
 
+// %% [markdown]
+// A thread that is no worker hands the first call over, as a half of its own frame, and waits.
+
+// %%
+impl<Q: Queue> Pool<Forking<Q>> {
     /// Calls `work` on a worker, and waits for it; here, if the pool takes no jobs.
     #[cold]
     fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
