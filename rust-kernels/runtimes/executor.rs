@@ -815,10 +815,6 @@ struct Home {
     asleep: Mutex<Option<Task>>,
 }
 
-// %% [markdown]
-// All threads of a runtime share its pool. A core is for one of them at a time.
-
-// %%
 /// What all threads of a runtime share.
 struct Pool {
     settings: Settings,
