@@ -26,7 +26,7 @@ def packages() -> dict[str, dict]:
         text=True,
     )
     crates = {package["name"]: package for package in json.loads(metadata.stdout)["packages"]}
-    return {name: crates[name] for name in sorted(crates) if name not in ("harness", "by-turns")}
+    return {name: crates[name] for name in sorted(crates) if name not in ("harness", "by-turns", "by-turns-core")}
 
 
 def run(command: list[str], folder: Path = ROOT, **env: str) -> subprocess.CompletedProcess:

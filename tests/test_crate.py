@@ -71,7 +71,7 @@ def by_the_crate(run, table, tmp_path_factory) -> list[dict[str, str]]:
     rows = rows.with_columns(pl.when(both).then(name).otherwise(1).alias(name) for name in ("units", "baseline_units"))
     names = ("study", *PAIR, "group", "kind", "limit", "control", "units", "baseline_units", "behind")
     rows.select(names).write_csv(folder / "comparisons.csv")
-    command = ["cargo", "run", "--quiet", "--release", "-p", "by-turns", "--example", "judge", "--", folder]
+    command = ["cargo", "run", "--quiet", "--release", "-p", "by-turns-core", "--example", "judge", "--", folder]
     environ = {**os.environ, **layouts.environment()}
     output = subprocess.run(command, cwd=ROOT, env=environ, check=True, capture_output=True, text=True).stdout
     return list(csv.DictReader(io.StringIO(output)))
@@ -171,7 +171,7 @@ def test_a_bench_of_ones_own_says_what_each_way_costs(own, report):
     inline, boxed, control = report["variants"]
     assert [way["variant"] for way in report["variants"]] == ["inline", "boxed", "inline (A/A)"]
     assert control["control"] and control["ratio"]
-    assert boxed["word"] == "slower" or boxed["doubt"], "a box costs ten times as much"
+    assert boxed["verdict"] == "slower" or boxed["doubt"], "a box costs ten times as much"
     sizes = {"future_bytes": inline["counts"]["future_bytes"]}
     assert (inline["counts"] | {"allocations": 1000, "allocated_bytes": 1000 * sizes["future_bytes"]}).items() >= {
         name: boxed["counts"][name] for name in ("allocations", "allocated_bytes", "future_bytes", "units")
@@ -198,7 +198,7 @@ def test_its_run_is_read_and_judged_like_one_of_ours(report):
         row = table.row(by_predicate=pl.col("variant") == way["variant"], named=True)
         ours = [row[name] for name in ("ratio", "low", "high")]
         assert all(math.isclose(*pair, rel_tol=1e-7) for pair in zip(way["ratio"], ours, strict=True)), way["variant"]
-        assert way["word"] == row["verdict"], way["variant"]
+        assert way["verdict"] == row["verdict"], way["variant"]
 
 
 def executed(notebook: Path, folder: Path, **environ: str) -> str:
@@ -217,7 +217,7 @@ def executed(notebook: Path, folder: Path, **environ: str) -> str:
 
 def test_its_notebook_becomes_a_page_with_the_answer(own, report):
     page = executed(own.folder / "own.ipynb", own.folder)
-    assert f"<strong>boxed</strong> is {report['variants'][1]['word'] or 'measured'}" in page
+    assert f"<strong>boxed</strong> is {report['variants'][1]['verdict'] or 'measured'}" in page
     assert "4 processes" in page
 
 
@@ -292,4 +292,4 @@ def test_a_way_that_does_other_work_only_after_a_while_is_never_judged(own):
     run = own.cargo("bench", "--quick", "--no-layouts")
     own.changed("benches/own.rs", wrong, right)
     assert run.returncode != 0 and "own/boxed does other work after its samples than own/inline" in run.stderr
-    assert "concluded" not in run.stdout
+    assert "verdict" not in run.stdout

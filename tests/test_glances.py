@@ -67,8 +67,8 @@ def test_glances_compile(tmp_path):
 
 
 def test_the_first_glance_needs_the_standard_library_alone():
-    alone = ':dep by-turns = { path = \\"../rust-kernels/by-turns\\", default-features = false }'
+    alone = ':dep by-turns-core = { path = \\"../rust-kernels/by-turns-core\\" }'
     assert re.findall(":dep .*}", FIRST.read_text(encoding="utf-8")) == [alone]
-    of_it = ("--offline", "-p", "by-turns", "--no-default-features")
+    of_it = ("--offline", "-p", "by-turns-core")
     assert len(cargo("tree", *of_it, "--edges", "normal").splitlines()) == 1
     cargo("clippy", *of_it, "--quiet", "--lib", "--", "-D", "warnings")

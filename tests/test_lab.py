@@ -262,7 +262,7 @@ def measure(browser, lab) -> Notebook:
 
 def test_a_reader_runs_start_here_changes_it_and_looks_again(start_here):
     assert sum(cell["type"] == "code" for cell in start_here.cells()) == 5, "five code cells"
-    proof, glance = start_here.find("tries for {REQUESTS} requests"), start_here.find("by_turns::Glance")
+    proof, glance = start_here.find("tries for {REQUESTS} requests"), start_here.find("by_turns_core::Glance")
     start_here.run(0, glance)
     first = start_here.glance(glance)
     assert list(first) == ["by hand", "async", "async, boxed"] and all(first.values())

@@ -12,9 +12,9 @@ const CALLS: u64 = 1000;
 fn main() {
     Bench::new("own")
         .unit("call", CALLS)
-        .way("inline", |turn| turn.iter(|| (0..CALLS).map(|call| finish(next(black_box(call)))).sum::<u64>()))
-        .size(size_of_val(&next(0)))
-        .way("boxed", |turn| turn.iter(|| (0..CALLS).map(|call| finish(boxed(black_box(call)))).sum()))
-        .size(size_of_val(&*boxed(0)))
+        .variant("inline", |turn| turn.iter(|| (0..CALLS).map(|call| finish(next(black_box(call)))).sum::<u64>()))
+        .future_bytes(size_of_val(&next(0)))
+        .variant("boxed", |turn| turn.iter(|| (0..CALLS).map(|call| finish(boxed(black_box(call)))).sum()))
+        .future_bytes(size_of_val(&*boxed(0)))
         .main();
 }

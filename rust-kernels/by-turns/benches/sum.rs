@@ -8,8 +8,8 @@ fn main() {
     let items: Vec<u64> = (0..1000).collect();
     Bench::new("sum")
         .unit("item", 1000)
-        .way("index", |turn| turn.iter(|| (0..items.len()).map(|at| items[at]).sum::<u64>()))
-        .way("iterator", |turn| turn.iter(|| items.iter().sum()))
-        .way("boxed", |turn| turn.iter(|| items.iter().map(|item| *Box::new(*item)).sum()))
+        .variant("index", |turn| turn.iter(|| (0..items.len()).map(|at| items[at]).sum::<u64>()))
+        .variant("iterator", |turn| turn.iter(|| items.iter().sum()))
+        .variant("boxed", |turn| turn.iter(|| items.iter().map(|item| *Box::new(*item)).sum()))
         .main();
 }

@@ -44,7 +44,7 @@
 //! all cells of a notebook are, must be told to, and a user's own configuration of cargo must not change it.
 //! [`Error::Gate`] says how to set it right, before anything is measured.
 //!
-//! What a trial is, the order of a round, proofs, the machine and counting stand in the crate [`by_turns`], for benches of
+//! What a trial is, the order of a round, proofs, the machine and counting stand in the crate [`by_turns_core`], for benches of
 //! any repository; here is what belongs to this one: studies, runs, and how notebooks measure them. The source is built in
 //! layers, each of which uses itself and those before it, file by file without circles:
 //!
@@ -56,7 +56,7 @@
 //! | `study` | `builder`, `checks` (what it amounts to), `part` (some of it), `running` (its variants) |
 //! | `measure` | `measurement` with `episode`, `outcome` and `progress`; `counting`; `criterion`; `glance`; `program` |
 //!
-//! Read `study::builder`, `measure::measurement` and, in `by_turns`, `trial::bencher` and `trial::sampling` first, then
+//! Read `study::builder`, `measure::measurement` and, in `by_turns_core`, `trial::bencher` and `trial::sampling` first, then
 //! `store`.
 
 #![warn(missing_docs)]
@@ -67,9 +67,9 @@ mod provenance;
 mod store;
 mod study;
 
-pub use by_turns::{
-    Bencher, Counts, Glance, InvalidKey, Key, Sample, Seen, UnequalWork, isolated, limit, prove, prove_both,
-    prove_isolated, stop, tally,
+pub use by_turns_core::{
+    Bencher, Counts, Glance, InvalidKey, Key, Sample, Seen, UnequalWork, isolated, prove, prove_both,
+    prove_isolated, stop, tally, tolerance as limit,
 };
 
 pub use base::declared::{Comparison, Failure};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use by_turns::base::key::Key;
+use by_turns_core::base::key::Key;
 
 /// Two keys of which a ratio is taken, in each round.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use by_turns::base::key::{InvalidKey, Key};
+use by_turns_core::base::key::{InvalidKey, Key};
 
 /// Why a study was not measured or counted. Its text says what to do about it.
 #[derive(Debug)]

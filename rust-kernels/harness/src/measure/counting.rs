@@ -25,7 +25,7 @@
 
 use std::time::Duration;
 
-pub use by_turns::base::allocator::CountingAllocator;
+pub use by_turns_core::base::allocator::CountingAllocator;
 
 use crate::base::error::Error;
 use crate::measure::measurement::counts_file;
@@ -36,11 +36,11 @@ use crate::store::counts;
 use crate::store::run;
 use crate::study::builder::Study;
 use crate::study::checks::Variant;
-use by_turns::base::allocator;
-use by_turns::base::key::Key;
-use by_turns::bench::counts::Count;
-use by_turns::count::allocations;
-use by_turns::count::callgrind;
+use by_turns_core::base::allocator;
+use by_turns_core::base::key::Key;
+use by_turns_core::count::allocations;
+use by_turns_core::count::callgrind;
+use by_turns_core::count::table::Count;
 
 /// Counts every variant of a study and writes the counts into the run that `ASYNC_COST_PARTIAL` names, or
 /// prints them when it names none. A variant that fails is named with its message, and the others are

@@ -27,10 +27,10 @@ use crate::base::declared::Failure;
 use crate::base::error::Error;
 use crate::study::builder::Study;
 use crate::study::checks::Variant;
-use by_turns::base::key::Key;
-use by_turns::base::panics;
-use by_turns::trial::bencher::{self, TrialError, Workload};
-use by_turns::trial::sampling::timed;
+use by_turns_core::base::key::Key;
+use by_turns_core::base::panics;
+use by_turns_core::trial::bencher::{self, TrialError, Workload};
+use by_turns_core::trial::sampling::timed;
 
 /// Runs a study with the arguments of the command line, which are Criterion's: the whole of `benches/criterion.rs`. An
 /// argument that stands in the name of a benchmark as it is, such as `box+arc`, is no regular expression. Ends the
@@ -195,8 +195,8 @@ impl Measurement for Nanoseconds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use by_turns::base::sample::Sample;
-    use by_turns::trial::bencher::Bencher;
+    use by_turns_core::base::sample::Sample;
+    use by_turns_core::trial::bencher::Bencher;
 
     #[test]
     fn benchmarks_are_called_by_their_keys() {

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use by_turns::base::key::Key;
-use by_turns::{Glance, Seen};
+use by_turns_core::base::key::Key;
+use by_turns_core::{Glance, Seen};
 
 use crate::base::error::Error;
 use crate::study::builder::Study;

@@ -20,14 +20,14 @@ use crate::store::table::Place;
 use crate::store::timings::{self, Plan, Timings};
 use crate::study::builder::Study;
 use crate::study::checks::Variant;
-use by_turns::base::key::Key;
-use by_turns::base::random;
-use by_turns::base::sample::Sample;
-use by_turns::trial::bencher::TrialError;
-use by_turns::trial::draw;
-use by_turns::trial::rounds;
-use by_turns::trial::sampling::Trial;
-use by_turns::trial::undisturbed;
+use by_turns_core::base::key::Key;
+use by_turns_core::base::random;
+use by_turns_core::base::sample::Sample;
+use by_turns_core::trial::bencher::TrialError;
+use by_turns_core::trial::draw;
+use by_turns_core::trial::rounds;
+use by_turns_core::trial::sampling::Trial;
+use by_turns_core::trial::undisturbed;
 
 impl Study {
     /// Measures all variants in interleaved rounds and exports the raw samples with their provenance.

@@ -51,7 +51,7 @@ impl fmt::Display for Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use by_turns::base::key::Key;
+    use by_turns_core::base::key::Key;
 
     #[test]
     fn it_says_what_was_measured_what_failed_and_how_to_go_on() {

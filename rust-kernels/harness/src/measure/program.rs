@@ -4,7 +4,7 @@ use crate::base::declared::Comparison;
 use crate::base::error::Error;
 use crate::base::profile::Profile;
 use crate::study::builder::Study;
-use by_turns::base::csv;
+use by_turns_core::base::csv;
 
 /// Columns of what `--comparisons` prints.
 const COLUMNS: [&str; 11] = [
@@ -67,8 +67,8 @@ fn record<'a>(study: &'a str, comparison: &'a Comparison, limit: &'a str) -> [&'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use by_turns::base::key::Key;
-    use by_turns::trial::bencher::Bencher;
+    use by_turns_core::base::key::Key;
+    use by_turns_core::trial::bencher::Bencher;
 
     #[test]
     fn what_is_compared_is_printed_without_controls_and_quoted_where_needed() {

@@ -6,8 +6,8 @@ use std::panic::catch_unwind;
 use serde::{Deserialize, Serialize};
 
 use crate::provenance::kernel;
-use by_turns::base::machine::Unknown;
-use by_turns::base::panics;
+use by_turns_core::base::machine::Unknown;
+use by_turns_core::base::panics;
 
 /// The settings that change what compiled code does. What is not known is `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::base::error::Error;
 use crate::base::file;
-use by_turns::bench::counts::{self, Count};
+use by_turns_core::count::table::{self, Count};
 
 /// Writes counts into the file: rows of the same key and counter are replaced, others are kept.
 pub(crate) fn upsert(path: &Path, study: &str, counts: &[Count]) -> Result<(), Error> {
@@ -20,7 +20,7 @@ pub(crate) fn upsert(path: &Path, study: &str, counts: &[Count]) -> Result<(), E
             None => rows.push(new.clone()),
         }
     }
-    file::replace(path, counts::table(study, &rows).as_bytes())
+    file::replace(path, table::table(study, &rows).as_bytes())
 }
 
 fn read(path: &Path) -> Result<Vec<Count>, Error> {
@@ -29,13 +29,13 @@ fn read(path: &Path) -> Result<Vec<Count>, Error> {
     }
     let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
     let reason = || "it is not a table of counts; remove it and count again".to_owned();
-    counts::read(&text).ok_or_else(|| Error::Resume { file: file::name(path), reason: reason() })
+    table::read(&text).ok_or_else(|| Error::Resume { file: file::name(path), reason: reason() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use by_turns::base::key::Key;
+    use by_turns_core::base::key::Key;
 
     fn count(variant: &str, counter: &str, value: u64) -> Count {
         Count { key: Key::new("b", variant, "p=1"), counter: counter.to_owned(), value }

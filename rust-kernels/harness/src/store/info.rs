@@ -13,9 +13,9 @@ use crate::base::profile::Profile;
 use crate::provenance::codegen::{Codegen, Toolchain};
 use crate::provenance::kernel;
 use crate::provenance::repository::{self, Git, Versions};
-use by_turns::base::clock::Utc;
-use by_turns::base::key::Key;
-use by_turns::base::machine::{self, Machine};
+use by_turns_core::base::clock::Utc;
+use by_turns_core::base::key::Key;
+use by_turns_core::base::machine::{self, Machine};
 
 /// Version of the fields below. Readers refuse others.
 const SCHEMA_VERSION: u32 = 4;

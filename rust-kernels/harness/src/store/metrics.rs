@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use crate::base::error::Error;
 use crate::store::table::{self, Place, Row};
-use by_turns::base::key::Key;
-use by_turns::base::sample::Sample;
+use by_turns_core::base::key::Key;
+use by_turns_core::base::sample::Sample;
 
 /// First line of the file.
 const HEADER: &str = "study,bench,variant,parameter,round,position,sample,metric,value\n";

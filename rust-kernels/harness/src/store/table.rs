@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::base::error::Error;
 use crate::base::file;
-use by_turns::base::csv;
-use by_turns::base::key::Key;
+use by_turns_core::base::csv;
+use by_turns_core::base::key::Key;
 
 /// A row: where the sample belongs, and the two columns after that.
 pub(crate) type Row = (Place, [String; 2]);

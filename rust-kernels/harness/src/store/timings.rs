@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::base::error::Error;
 use crate::base::file;
 use crate::store::table::{self, Place, Row};
-use by_turns::base::key::Key;
-use by_turns::base::sample::Sample;
-use by_turns::trial::rounds;
+use by_turns_core::base::key::Key;
+use by_turns_core::base::sample::Sample;
+use by_turns_core::trial::rounds;
 
 /// First line of the file.
 const HEADER: &str = "study,bench,variant,parameter,round,position,sample,iterations,elapsed_ns\n";

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use by_turns::base::key::Key;
-use by_turns::base::limit;
-use by_turns::base::proof::UnequalWork;
-use by_turns::bench::counts::Count;
-use by_turns::trial::bencher::{Bencher, Function};
-use by_turns::trial::sampling::SAMPLES;
+use by_turns_core::base::key::Key;
+use by_turns_core::base::proof::UnequalWork;
+use by_turns_core::base::tolerance as limit;
+use by_turns_core::count::table::Count;
+use by_turns_core::trial::bencher::{Bencher, Function};
+use by_turns_core::trial::sampling::SAMPLES;
 
 /// A comparison as a study declares it.
 #[derive(Clone)]

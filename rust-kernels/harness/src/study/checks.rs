@@ -7,10 +7,10 @@ use crate::base::declared::{Comparison, Settings};
 use crate::base::error::Error;
 use crate::base::profile::MOST_SAMPLES;
 use crate::study::builder::{Bench, Control, Declared, Group, Study};
-use by_turns::base::key::{Key, is_counter, is_study, is_unit, validate_change, validate_word};
-use by_turns::bench::counts::Count;
-use by_turns::trial::bencher::Function;
-use by_turns::trial::sampling::SAMPLES;
+use by_turns_core::base::key::{Key, is_counter, is_study, is_unit, validate_change, validate_word};
+use by_turns_core::count::table::Count;
+use by_turns_core::trial::bencher::Function;
+use by_turns_core::trial::sampling::SAMPLES;
 
 /// A variant ready to be run.
 pub(crate) struct Variant {
@@ -304,7 +304,7 @@ impl Bench {
 mod tests {
     use super::*;
     use crate::base::profile::Profile;
-    use by_turns::trial::bencher::Bencher;
+    use by_turns_core::trial::bencher::Bencher;
 
     fn nothing(bencher: &mut Bencher) {
         bencher.iter(&mut || ());

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use crate::base::declared::Comparison;
 use crate::base::error::Error;
 use crate::study::builder::{Bench, Control, Study};
-use by_turns::base::key::Key;
+use by_turns_core::base::key::Key;
 
 /// Names the variants to be measured, with semicolons between them. Without it all are.
 const VARIANTS: &str = "ASYNC_COST_VARIANTS";
@@ -75,8 +75,8 @@ impl Study {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use by_turns::base::limit;
-    use by_turns::trial::bencher::Bencher;
+    use by_turns_core::base::tolerance as limit;
+    use by_turns_core::trial::bencher::Bencher;
 
     fn nothing(bencher: &mut Bencher) {
         bencher.iter(&mut || ());

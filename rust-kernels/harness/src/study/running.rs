@@ -6,10 +6,10 @@ use serde::de::DeserializeOwned;
 use crate::base::error::Error;
 use crate::base::profile::Profile;
 use crate::study::builder::Study;
-use by_turns::base::key::Key;
-use by_turns::trial::bencher::{self, TrialError};
-use by_turns::trial::isolation;
-use by_turns::trial::sampling::OF_A_PROCESS;
+use by_turns_core::base::key::Key;
+use by_turns_core::trial::bencher::{self, TrialError};
+use by_turns_core::trial::isolation;
+use by_turns_core::trial::sampling::OF_A_PROCESS;
 
 impl Study {
     /// Runs one variant for one iteration, untimed: what a test wants.
@@ -81,8 +81,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use by_turns::base::proof::UnequalWork;
-    use by_turns::trial::bencher::Bencher;
+    use by_turns_core::base::proof::UnequalWork;
+    use by_turns_core::trial::bencher::Bencher;
 
     fn nothing(bencher: &mut Bencher) {
         bencher.iter(&mut || ());

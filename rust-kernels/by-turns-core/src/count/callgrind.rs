@@ -1,0 +1,300 @@
+//! Instructions of one iteration, counted by valgrind's callgrind; and how many of them are atomic or reach a
+//! thread-local variable.
+//!
+//! The program runs itself once under callgrind for all variants. Counting is switched on by entering
+//! `counted_iteration` and off by leaving it, when callgrind also writes its count to a file of its own;
+//! the n-th file belongs to the n-th variant.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::hint::black_box;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::count::disassembly::{self, Addresses};
+use crate::trial::bencher::{self, Function, TrialError};
+
+/// Tells a process that it runs under callgrind, and which variants it is to run: their numbers joined by commas, after
+/// the name of what they belong to and a colon.
+const VARIANTS: &str = "BY_TURNS_COUNTED";
+
+/// How callgrind, which knows functions by their demangled names, finds `counted_iteration`. Spelled out,
+/// since with wildcards it switches the counting but writes no files.
+const FUNCTION: &str = "by_turns_core::count::callgrind::counted_iteration";
+
+/// True in a process that was started by [`executed`].
+pub fn is_here() -> bool {
+    env::var_os(VARIANTS).is_some()
+}
+
+/// The counted region: one iteration, one call through `dyn FnMut` and some ten instructions around it, the
+/// same for all variants.
+#[inline(never)]
+fn counted_iteration(run: &mut dyn FnMut()) {
+    run();
+    // Something to do after the call, lest it become a jump and callgrind see this function end before the
+    // iteration does.
+    black_box(&mut 0_u8);
+}
+
+/// The variants of `name` that the parent process has named, by their numbers; none where it counts another's.
+pub fn selected(name: &str) -> Vec<usize> {
+    let named = env::var(VARIANTS).unwrap_or_default();
+    match named.rsplit_once(':') {
+        Some((of, numbers)) if of == name => {
+            numbers.split(',').filter_map(|index| index.parse().ok()).collect()
+        }
+        _ => vec![],
+    }
+}
+
+/// Runs a variant under callgrind, with one counted iteration.
+///
+/// # Errors
+/// What the variant fails with.
+pub fn count(function: &Function<'_>) -> Result<(), TrialError> {
+    bencher::call(function, &mut |mut workload| workload.counted(counted_iteration, 1))
+}
+
+/// What one iteration executes.
+pub struct Executed {
+    /// All of them.
+    pub instructions: u64,
+    /// Those among them that are atomic, and those that reach a thread-local variable; `None` where the programs cannot
+    /// be disassembled.
+    pub atomic: Option<u64>,
+    /// See `atomic`.
+    pub thread_local: Option<u64>,
+    /// System calls.
+    pub system_calls: u64,
+    /// Those outside of the functions of the simulated system and of what these call; `None` where none of them is
+    /// called.
+    pub own: Option<u64>,
+}
+
+/// What one iteration of each of these variants of `name` executes, or why it could not be counted; `None` when there is no
+/// valgrind. The functions of the simulated system have names that begin with `system`.
+///
+/// # Errors
+/// Files and processes that cannot be had.
+pub fn executed(
+    name: &str,
+    variants: &[usize],
+    system: Option<&str>,
+) -> io::Result<Option<Vec<Result<Executed, String>>>> {
+    match run_together(name, variants, system)? {
+        None => Ok(None),
+        Some(Ok(counts)) => Ok(Some(counts.into_iter().map(Ok).collect())),
+        // One of them broke off, and the files do not tell which: each on its own.
+        Some(Err(_)) => {
+            let alone = |variant: &usize| match run_together(name, &[*variant], system)? {
+                Some(Ok(mut counts)) => Ok(Ok(counts.remove(0))),
+                Some(Err(reason)) => Ok(Err(reason)),
+                None => Ok(Err("valgrind is not there any more".to_owned())),
+            };
+            variants.iter().map(alone).collect::<io::Result<Vec<_>>>().map(Some)
+        }
+    }
+}
+
+/// One count for each of the variants, from one run of callgrind, or the last words of that run; `None` when there is
+/// no valgrind.
+fn run_together(
+    name: &str,
+    variants: &[usize],
+    system: Option<&str>,
+) -> io::Result<Option<Result<Vec<Executed>, String>>> {
+    let folder = Scratch::new()?;
+    let Some(status) = run_callgrind(&folder.0, name, variants)? else {
+        return Ok(None);
+    };
+    let counts = totals(read_parts(&folder.0, system)?);
+    if status && counts.len() == variants.len() {
+        return Ok(Some(Ok(counts)));
+    }
+    let log = fs::read_to_string(folder.0.join("log")).unwrap_or_default();
+    let last = log.lines().last().unwrap_or("it broke off under valgrind").trim().to_owned();
+    Ok(Some(Err(last)))
+}
+
+/// Runs this program under callgrind; tells whether it succeeded, `None` when there is no valgrind.
+fn run_callgrind(folder: &Path, name: &str, variants: &[usize]) -> io::Result<Option<bool>> {
+    let program = env::current_exe()?;
+    let variants: Vec<String> = variants.iter().map(usize::to_string).collect();
+    let option = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
+    let status = Command::new("valgrind")
+        // What a user has set for valgrind, in VALGRIND_OPTS or .valgrindrc, is not for this.
+        .arg("--command-line-only=yes")
+        .args(["--tool=callgrind", "--quiet", "--collect-atstart=no", "--collect-systime=yes"])
+        .args(["--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"])
+        .arg(format!("--toggle-collect={FUNCTION}"))
+        .arg(format!("--dump-after={FUNCTION}"))
+        .arg(option("callgrind-out-file", folder.join("count")))
+        .arg(option("log-file", folder.join("log")))
+        .arg(program)
+        .env(VARIANTS, format!("{name}:{}", variants.join(",")))
+        .env_remove("DEBUGINFOD_URLS") // it would download what a debugger wants to know
+        .stdin(Stdio::null())
+        .status();
+    match status {
+        Ok(status) => Ok(Some(status.success())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// What callgrind has seen of one iteration of one variant.
+#[derive(Default)]
+struct Part {
+    /// How often each instruction of each file was executed.
+    executed: BTreeMap<PathBuf, Vec<(u64, u64)>>,
+    /// Instructions in the simulated system, from each call until its return.
+    in_system: u64,
+    system_calls: u64,
+}
+
+/// What callgrind has written on leaving the counted function, in order.
+fn read_parts(folder: &Path, system: Option<&str>) -> io::Result<Vec<Part>> {
+    let entries = fs::read_dir(folder)?;
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let texts = paths.filter_map(|path| fs::read_to_string(path).ok());
+    let mut parts: Vec<(u32, Part)> = texts.filter_map(|text| part(&text, system)).collect();
+    parts.sort_unstable_by_key(|(number, _)| *number);
+    Ok(parts.into_iter().map(|(_, part)| part).collect())
+}
+
+/// Number and content of one file of callgrind; `None` for those that it wrote for another reason, such as the
+/// end of the program.
+fn part(text: &str, system: Option<&str>) -> Option<(u32, Part)> {
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    if !value("desc: Trigger:")?.starts_with("--dump-after") {
+        return None;
+    }
+    let of_system = |function: &str| system.is_some_and(|system| function.starts_with(system));
+    let mut found = Part::default();
+    let mut object = PathBuf::new();
+    let (mut function, mut called) = ("", "");
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(path) = line.strip_prefix("ob=") {
+            object = PathBuf::from(path);
+        } else if let Some(name) = line.strip_prefix("fn=") {
+            function = name;
+        } else if let Some(name) = line.strip_prefix("cfn=") {
+            called = name;
+        } else if line.starts_with("calls=") {
+            // What was called takes so much, which is counted there as well.
+            let inclusive = lines.next()?.split(' ').nth(2)?;
+            if of_system(called) && !of_system(function) {
+                found.in_system += inclusive.parse::<u64>().ok()?;
+            }
+        } else if let Some(address) = line.strip_prefix("0x") {
+            let mut columns = address.split(' ');
+            let address = u64::from_str_radix(columns.next()?, 16).ok()?;
+            // The line of the source, instructions, system calls and their time; zeros at the end are left out.
+            let count = columns.nth(1)?.parse().ok()?;
+            found.system_calls += columns.next().map_or(Some(0), |calls| calls.parse().ok())?;
+            found.executed.entry(object.clone()).or_default().push((address, count));
+        }
+    }
+    Some((value("part:")?.parse().ok()?, found))
+}
+
+/// The instructions of each part, and how many of them are of which kind. Each file is disassembled once.
+fn totals(parts: Vec<Part>) -> Vec<Executed> {
+    let mut known: BTreeMap<PathBuf, Option<Addresses>> = BTreeMap::new();
+    for object in parts.iter().flat_map(|part| part.executed.keys()) {
+        known.entry(object.clone()).or_insert_with_key(|object| disassembly::read(object));
+    }
+    let sum = |part: &Part, is: &dyn Fn(&Addresses, u64) -> bool| -> Option<u64> {
+        let of = |(object, executed): (&PathBuf, &Vec<(u64, u64)>)| {
+            let addresses = known[object].as_ref()?;
+            if executed.iter().any(|(address, _)| !addresses.known.contains(address)) {
+                return None; // another file, or a disassembler that writes otherwise
+            }
+            Some(
+                executed
+                    .iter()
+                    .filter(|(address, _)| is(addresses, *address))
+                    .map(|(_, count)| count)
+                    .sum::<u64>(),
+            )
+        };
+        part.executed.iter().map(of).sum()
+    };
+    let executed = |part: &Part| {
+        let instructions = part.executed.values().flatten().map(|(_, count)| count).sum();
+        Executed {
+            instructions,
+            system_calls: part.system_calls,
+            atomic: sum(part, &|found, address| found.atomic.contains(&address)),
+            thread_local: sum(part, &|found, address| found.thread_local.contains(&address)),
+            // More than there is was counted twice: by a system that calls back into code that calls it.
+            own: (part.in_system > 0).then(|| instructions.checked_sub(part.in_system)).flatten(),
+        }
+    };
+    parts.iter().map(executed).collect()
+}
+
+/// A folder for callgrind's files, removed with this value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> io::Result<Self> {
+        let folder = env::temp_dir().join(format!("by-turns-callgrind-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed from a temporary folder may stay.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PART: &str = "# callgrind format\nversion: 1\npid: 7\ncmd:  ./counts\npart: 2\n\n\ndesc: Timerange: Basic block 0 - 9\n\
+                        desc: Trigger: --dump-after=f\n\npositions: instr line\nevents: Ir sysCount sysTime\nsummary: 1234\n\n\nob=/counts\nfl=a.rs\nfn=f\n\
+                        0x1f0a 7 30\ncfn=g\ncalls=2 0x2000\n0x1f0e 8 1200\n0x1f0e 8 2\nob=/libc\nfn=g\n0x2000 0 1200 3 17\n\ntotals: 1232\n";
+
+    #[test]
+    fn a_part_is_read_with_its_number_and_what_was_called_is_counted_once() {
+        let (number, found) = part(PART, None).unwrap();
+        assert_eq!(number, 2);
+        assert_eq!(found.executed[Path::new("/counts")], [(0x1f0a, 30), (0x1f0e, 2)]);
+        assert_eq!(found.executed[Path::new("/libc")], [(0x2000, 1_200)]);
+        assert!(part(&PART.replace("--dump-after=f", "Program termination"), None).is_none());
+        assert!(part("valgrind: a message\n", None).is_none());
+    }
+
+    #[test]
+    fn what_the_simulated_system_executes_is_counted_from_each_call_of_it() {
+        // `read` of the system calls another function of the system and one of the library.
+        let calls = "fn=server\n0x10 0 40\ncfn=fake::read\ncalls=2 0x20\n0x11 0 60\n\
+                     fn=fake::read\n0x20 0 20\ncfn=fake::enter\ncalls=2 0x30\n0x21 0 10\ncfn=memcpy\ncalls=2 0x40\n0x22 0 30\n\
+                     fn=fake::enter\n0x30 0 10\nfn=memcpy\n0x40 0 30\n";
+        let text = PART.split_once("ob=").map(|(head, _)| format!("{head}ob=/counts\n{calls}")).unwrap();
+        let own = |system| {
+            let (_, found) = part(&text, system).unwrap();
+            totals(vec![found]).remove(0).own
+        };
+        assert_eq!(own(Some("fake::")), Some(40));
+        assert_eq!((own(None), own(Some("nobody::"))), (None, None));
+    }
+
+    #[test]
+    fn where_a_file_cannot_be_disassembled_only_instructions_are_counted() {
+        let (_, found) = part(PART, None).unwrap();
+        let [ref executed] = totals(vec![found])[..] else { panic!("one part") };
+        assert_eq!(executed.instructions, 1_232);
+        assert_eq!(executed.system_calls, 3);
+        assert_eq!((executed.atomic, executed.thread_local), (None, None));
+    }
+}

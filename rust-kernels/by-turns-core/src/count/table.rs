@@ -1,0 +1,34 @@
+//! A table of exact counts: `<study>.counts.csv`.
+
+use crate::base::csv;
+use crate::base::key::Key;
+
+const HEADER: &str = "study,bench,variant,parameter,counter,value";
+
+/// An exact count of one variant, of one iteration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Count {
+    /// The variant.
+    pub key: Key,
+    /// A lens; with `_varies` behind it, by how much iterations differ.
+    pub counter: String,
+    /// How much.
+    pub value: u64,
+}
+
+/// As the table `<bench>.counts.csv`.
+pub fn table(study: &str, counts: &[Count]) -> String {
+    let row = |Count { key, counter, value }: &Count| {
+        csv::line([study, &key.bench, &key.variant, &key.parameter, counter, &value.to_string()]) + "\n"
+    };
+    format!("{HEADER}\n") + &counts.iter().map(row).collect::<String>()
+}
+
+/// What such a table holds; `None` if it is none.
+pub fn read(text: &str) -> Option<Vec<Count>> {
+    let count = |row: Vec<String>| {
+        let [_, bench, variant, parameter, counter, value] = <[String; 6]>::try_from(row).ok()?;
+        Some(Count { key: Key::new(bench, variant, parameter), counter, value: value.parse().ok()? })
+    };
+    csv::rows(text, HEADER)?.into_iter().map(count).collect()
+}

@@ -1,0 +1,341 @@
+//! What a run says about its comparisons, once its controls have had their say.
+//!
+//! A control is a variant beside itself. What the controls of a kind show in common, beyond what their own intervals
+//! explain, is an error of every comparison of that kind, and widens its interval. A control that differs from itself
+//! significantly (Holm's procedure over all controls of the run) refuses its group: nothing is concluded there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::judge::interval::{Estimate, enough};
+use crate::judge::pairs::Ratios;
+use crate::judge::student;
+
+/// An estimate within this part of the tolerance from the border counts as on it: deciding its side would take a hundred
+/// times as long as detecting the tolerance.
+const NEAR: f64 = 0.1;
+
+/// What an interval says about a ratio of times, with a region around 1 in which a difference does not matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All of it lies above the region.
+    Slower,
+    /// All of it lies below.
+    Faster,
+    /// All of it lies within.
+    Same,
+    /// It crosses a border.
+    Undecided,
+}
+
+impl Verdict {
+    /// What the interval of a logarithm says, where less than `tolerance` does not matter.
+    pub fn of(estimate: &Estimate, tolerance: f64) -> Self {
+        let (low, high) = (estimate.low.exp(), estimate.high.exp());
+        if low > 1.0 + tolerance {
+            Verdict::Slower
+        } else if high < 1.0 - tolerance {
+            Verdict::Faster
+        } else if low >= 1.0 - tolerance && high <= 1.0 + tolerance {
+            Verdict::Same
+        } else {
+            Verdict::Undecided
+        }
+    }
+
+    /// What a logarithm without an interval says.
+    pub fn at(value: f64, tolerance: f64) -> Self {
+        match value.exp() {
+            ratio if ratio > 1.0 + tolerance => Verdict::Slower,
+            ratio if ratio < 1.0 - tolerance => Verdict::Faster,
+            _ => Verdict::Same,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Slower => "slower",
+            Verdict::Faster => "faster",
+            Verdict::Same => "same",
+            Verdict::Undecided => "undecided",
+        })
+    }
+}
+
+/// A comparison with its numbers, before the controls correct it.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What its trials are like: controls of one kind err alike.
+    pub kind: String,
+    /// What is refused together, each by its name.
+    pub group: String,
+    /// Groups that it depends on besides its own.
+    pub behind: Vec<String>,
+    /// Whether it is a variant beside itself.
+    pub control: bool,
+    /// How small a difference matters.
+    pub tolerance: f64,
+    /// What was measured, if it was.
+    pub ratios: Option<Ratios>,
+}
+
+/// What would decide an undecided comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Needed {
+    /// So many times as many processes.
+    Times(f64),
+    /// None would: it lies at the border, or identical code differs by as much.
+    Never,
+    /// None would: on a typical machine it is one verdict, on an undisturbed one another.
+    Contradicted(Verdict, Verdict),
+}
+
+/// A comparison with its verdict.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// The numbers as the controls correct them, on the scale of logarithms.
+    pub ratios: Option<Ratios>,
+    /// The standard deviation of the error that controls of its kind show; none if there are none.
+    pub bias: Option<f64>,
+    /// Of a control: the chance of its ratio being 1, after Holm.
+    pub chance: Option<f64>,
+    /// Why nothing is concluded from it.
+    pub inconclusive: Option<&'static str>,
+    /// None with a doubt, and where nothing was measured.
+    pub verdict: Option<Verdict>,
+    /// Of an undecided one.
+    pub needed: Option<Needed>,
+}
+
+/// The verdict of each comparison of a run.
+pub fn judge(rows: &[Row]) -> Vec<Judged> {
+    let chances = holm(&chances_given_other_controls(rows));
+    let biases = biases(rows, &chances);
+    let inconclusive_groups = inconclusive_groups(rows, &chances);
+    let judged = rows.iter().zip(chances).map(|(row, chance)| {
+        let bias = biases.get(row.kind.as_str()).copied();
+        let ratios = row.ratios.map(|ratios| corrected(row, ratios, bias));
+        let groups = std::iter::once(&row.group).chain(&row.behind);
+        let inconclusive =
+            groups.filter_map(|group| inconclusive_groups.get(group.as_str()).copied().flatten()).next();
+        let (verdict, needed) = match ratios {
+            Some(ratios) if inconclusive.is_none() => concluded(&ratios, row.tolerance, bias),
+            _ => (None, None),
+        };
+        Judged { ratios, bias, chance, inconclusive, verdict, needed }
+    });
+    judged.collect()
+}
+
+/// The square of a control's own error in standard errors, less its expectation; and 1 / error squared.
+fn squares(row: &Row) -> Option<(f64, f64)> {
+    let estimate = row.ratios.filter(|_| row.control)?.typical;
+    let error = (estimate.high - estimate.low) / 2.0 / estimate.quantile;
+    let expected = if estimate.freedom > 2.0 { estimate.freedom / (estimate.freedom - 2.0) } else { 1.0 };
+    let precision = 1.0 / (error * error);
+    (error > 0.0).then(|| (estimate.value.powi(2) * precision - expected, precision))
+}
+
+/// The chance of each control if it may also have the error that the other controls of its kind show: not smaller than
+/// its own. Without that, a kind whose controls are all off by more than their intervals explain would lose the largest
+/// of them, one by one, and be corrected by the rest.
+fn chances_given_other_controls(rows: &[Row]) -> Vec<Option<f64>> {
+    let squared: Vec<Option<(f64, f64)>> = rows.iter().map(squares).collect();
+    let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for (row, (surplus, precision)) in
+        rows.iter().zip(&squared).filter_map(|(row, some)| Some((row, (*some)?)))
+    {
+        let sum = sums.entry(&row.kind).or_default();
+        *sum = (sum.0 + surplus, sum.1 + precision);
+    }
+    let chance = |(row, squared): (&Row, &Option<(f64, f64)>)| {
+        let own = row.ratios.filter(|_| row.control)?.typical;
+        let Some((surplus, precision)) = squared else { return Some(own.chance) };
+        let sum = sums[row.kind.as_str()];
+        let others = (sum.0 - surplus) / (sum.1 - precision);
+        if !(others > 0.0 && others.is_finite()) {
+            return Some(own.chance);
+        }
+        let far = own.value.abs() / (1.0 / precision + others).sqrt();
+        Some(own.chance.max(student::chance(own.freedom, far)))
+    };
+    rows.iter().zip(&squared).map(chance).collect()
+}
+
+/// The p-values of a family, adjusted by Holm's step-down procedure: in 95 % of honest families none is below 5 %.
+fn holm(chances: &[Option<f64>]) -> Vec<Option<f64>> {
+    let mut order: Vec<(usize, f64)> =
+        chances.iter().enumerate().filter_map(|(place, chance)| Some((place, (*chance)?))).collect();
+    order.sort_by(|first, other| first.1.total_cmp(&other.1));
+    let (mut adjusted, mut most, number) = (vec![None; chances.len()], 0.0_f64, order.len());
+    for (done, (place, chance)) in order.into_iter().enumerate() {
+        most = most.max(chance * (number - done) as f64);
+        adjusted[place] = Some(most.min(1.0));
+    }
+    adjusted
+}
+
+fn differs(chance: Option<f64>) -> bool {
+    chance.is_some_and(|chance| chance < 0.05)
+}
+
+/// By kind, the standard deviation of the error that its controls have in common.
+fn biases<'a>(rows: &'a [Row], chances: &[Option<f64>]) -> BTreeMap<&'a str, f64> {
+    let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    for (row, chance) in rows.iter().zip(chances) {
+        if let Some((surplus, precision)) = squares(row).filter(|_| !differs(*chance)) {
+            let sum = sums.entry(&row.kind).or_default();
+            *sum = (sum.0 + surplus, sum.1 + precision);
+        }
+    }
+    sums.into_iter()
+        .map(|(kind, (surplus, precision))| (kind, (surplus / precision).max(0.0).sqrt()))
+        .collect()
+}
+
+fn corrected(row: &Row, ratios: Ratios, bias: Option<f64>) -> Ratios {
+    let Some(bias) = bias.filter(|bias| !row.control && *bias > 0.0) else { return ratios };
+    let more = ratios.typical.quantile * bias;
+    let undisturbed = ratios.undisturbed.map(|estimate| estimate.widened(more));
+    Ratios { typical: ratios.typical.widened(more), undisturbed, ..ratios }
+}
+
+/// By group, why nothing is concluded from it.
+fn inconclusive_groups<'a>(
+    rows: &'a [Row],
+    chances: &[Option<f64>],
+) -> BTreeMap<&'a str, Option<&'static str>> {
+    let groups: BTreeSet<&str> = rows.iter().map(|row| row.group.as_str()).collect();
+    let inconclusive = |group: &str| {
+        let of = || rows.iter().zip(chances).filter(|(row, _)| row.group == group);
+        let mut measured = of().filter_map(|(row, _)| Some(row.ratios?.typical));
+        let mut controls = of().filter(|(row, _)| row.control).peekable();
+        if measured.any(|estimate| !enough(estimate.rounds, estimate.episodes)) {
+            Some("too few rounds")
+        } else if controls.peek().is_none() {
+            Some("no control")
+        } else if controls.any(|(row, chance)| row.ratios.is_none() || differs(*chance)) {
+            Some("a control differs from itself, or was not measured")
+        } else {
+            None
+        }
+    };
+    groups.into_iter().map(|group| (group, inconclusive(group))).collect()
+}
+
+fn concluded(ratios: &Ratios, tolerance: f64, bias: Option<f64>) -> (Option<Verdict>, Option<Needed>) {
+    let typical = Verdict::of(&ratios.typical, tolerance);
+    let undisturbed = ratios.undisturbed.map(|estimate| Verdict::of(&estimate, tolerance));
+    match undisturbed {
+        Some(undisturbed) if undisturbed != typical && undisturbed != Verdict::Undecided => {
+            let needed = match typical {
+                Verdict::Undecided => needed(&ratios.typical, tolerance, bias),
+                decided => Needed::Contradicted(decided, undisturbed),
+            };
+            (Some(Verdict::Undecided), Some(needed))
+        }
+        _ if typical == Verdict::Undecided => (Some(typical), Some(needed(&ratios.typical, tolerance, bias))),
+        _ => (Some(typical), None),
+    }
+}
+
+/// How many times as many processes it takes until an interval that crosses a border would not. The half width shrinks
+/// with the square root of their number, but for the part that the controls add to it.
+fn needed(estimate: &Estimate, tolerance: f64, bias: Option<f64>) -> Needed {
+    let borders = [(1.0 - tolerance).ln(), tolerance.ln_1p()];
+    let fixed = estimate.quantile * bias.unwrap_or(0.0);
+    let times = |border: f64| {
+        let half = if border < estimate.value {
+            estimate.value - estimate.low
+        } else {
+            estimate.high - estimate.value
+        };
+        let distance = (border - estimate.value).abs();
+        match () {
+            () if half <= distance => 1.0,
+            () if distance > fixed => (half * half - fixed * fixed) / (distance * distance - fixed * fixed),
+            () => f64::INFINITY,
+        }
+    };
+    let at_one = borders.iter().any(|border| (estimate.value - border).abs() <= (NEAR * tolerance).ln_1p());
+    let most = borders.into_iter().map(times).fold(1.0, f64::max);
+    if at_one || most.is_infinite() { Needed::Never } else { Needed::Times(most) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A comparison whose processes say these logarithms.
+    fn row(control: bool, logs: &[f64]) -> Row {
+        let values: Vec<(u32, f64)> = (0..).zip(logs.iter().copied()).collect();
+        let ratios = Estimate::of(&values).map(|typical| Ratios { typical, undisturbed: None, ns: 1.0 });
+        let (kind, group) = ("one thread".to_owned(), String::new());
+        Row { kind, group, behind: vec![], control, tolerance: 0.01, ratios }
+    }
+
+    const LOG_RATIOS: [f64; 6] = [0.001, -0.001, 0.0005, -0.0005, 0.0002, -0.0002];
+
+    fn moved(by: f64) -> Row {
+        row(false, &LOG_RATIOS.map(|log| log + by))
+    }
+
+    #[test]
+    fn each_word_has_its_region_and_its_reverse() {
+        let words = [
+            (0.05, Verdict::Slower),
+            (-0.05, Verdict::Faster),
+            (0.002, Verdict::Same),
+            (0.0095, Verdict::Undecided),
+        ];
+        for (by, verdict) in words {
+            assert_eq!(judge(&[moved(by), row(true, &LOG_RATIOS)])[0].verdict, Some(verdict), "{by}");
+        }
+    }
+
+    #[test]
+    fn without_a_control_and_with_one_that_differs_nothing_is_concluded() {
+        for (rows, why) in [
+            (vec![moved(0.05)], "no control"),
+            (
+                vec![moved(0.05), row(true, &LOG_RATIOS.map(|log| log + 0.05))],
+                "a control differs from itself, or was not measured",
+            ),
+            (vec![row(false, &[0.1, 0.1]), row(true, &[0.0, 0.0])], "too few rounds"),
+        ] {
+            let judged = judge(&rows);
+            assert_eq!((judged[0].inconclusive, judged[0].verdict), (Some(why), None));
+        }
+    }
+
+    #[test]
+    fn controls_that_are_off_together_widen_what_they_control() {
+        let off = |by: f64| row(true, &LOG_RATIOS.map(|log| log + by));
+        let rows = [moved(0.012), off(0.0015), off(-0.0016), off(0.0015), off(-0.0014)];
+        let judged = judge(&rows);
+        assert!(judged[0].bias.expect("controls") > 0.001, "{:?}", judged[0].bias);
+        let half = |judged: &Judged| judged.ratios.map(|ratios| ratios.typical.high - ratios.typical.low);
+        assert!(half(&judged[0]) > half(&judge(&[moved(0.012), row(true, &LOG_RATIOS)])[0]));
+        assert_eq!(half(&judged[1]), half(&judge(&[off(0.0015)])[0]), "a control keeps its own");
+    }
+
+    #[test]
+    fn what_would_decide_is_told() {
+        let wide = LOG_RATIOS.map(|log| 20.0 * log + 0.005);
+        let judged = judge(&[row(false, &wide), row(true, &LOG_RATIOS)]);
+        let Some(Needed::Times(times)) = judged[0].needed else { panic!("{judged:?}") };
+        assert!((2.0..30.0).contains(&times), "{times}");
+        let words = [0.005, 0.02, -0.02].map(|value| Verdict::at(value, 0.01));
+        assert_eq!(words, [Verdict::Same, Verdict::Slower, Verdict::Faster]);
+        let at_the_border = judge(&[moved(0.01), row(true, &LOG_RATIOS)]);
+        assert_eq!(at_the_border[0].needed, Some(Needed::Never));
+    }
+
+    #[test]
+    fn holm_multiplies_the_smallest_by_the_number_of_the_family() {
+        let adjusted = holm(&[Some(0.04), None, Some(0.01), Some(0.03)]);
+        assert_eq!(adjusted, [Some(0.06), None, Some(0.03), Some(0.06)]);
+    }
+}

@@ -1,0 +1,31 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # The source
+//! In layers, each of which uses itself and those before it, file by file without circles:
+//!
+//! | layer | files |
+//! |---|---|
+//! | `base` | keys, samples, proofs, tolerances, random numbers, the machine; `allocator` counts |
+//! | `trial` | one trial: `bencher`, `sampling`, `undisturbed`, `isolation`, `resources`; `rounds` (their order), `draw` |
+//! | `count` | `allocations`, `callgrind` and `disassembly`; `table` (how counts are written) |
+//! | `judge` | `pairs` (ratios), `interval`, `student`, `verdict` |
+//! | `glance` | functions in turns for some seconds |
+
+#![warn(missing_docs)]
+
+pub mod base;
+#[cfg(feature = "bench")]
+pub mod count;
+pub mod glance;
+pub mod judge;
+pub mod trial;
+
+pub use base::allocator::CountingAllocator;
+pub use base::key::{InvalidKey, Key};
+pub use base::proof::{Counts, UnequalWork, prove, prove_both, stop};
+pub use base::sample::Sample;
+pub use base::{tally, tolerance};
+pub use glance::{Glance, Seen};
+pub use trial::bencher::Bencher;
+#[cfg(feature = "bench")]
+pub use trial::isolation::{isolated, prove_isolated};

@@ -1,0 +1,196 @@
+//! One trial: a warm-up and the samples of one variant.
+
+use std::time::{Duration, Instant};
+
+use crate::base::key::is_counter;
+use crate::base::sample::Sample;
+use crate::trial::bencher::{self, Function, TrialError, Workload};
+#[cfg(feature = "bench")]
+use crate::trial::resources;
+use crate::trial::undisturbed;
+
+/// Samples of one trial, unless a study sets another number. More rounds tell more than more samples, because the machine
+/// drifts between rounds and hardly within one.
+pub const SAMPLES: usize = 2;
+
+/// How many times as long a trial in a process of its own lasts: memory is copied when it is first written.
+pub const OF_A_PROCESS: u32 = 6;
+
+/// How a variant is tried.
+pub struct Trial {
+    /// Least time that a workload which can be repeated runs before its samples.
+    pub warm_up: Duration,
+    /// Time that its samples take together.
+    pub time: Duration,
+    /// How many.
+    pub samples: usize,
+    /// Whether each sample says what the process used meanwhile: with the feature `bench`.
+    pub resources: bool,
+    /// Whether its samples wait for a core that is undisturbed: of work on one thread.
+    pub undisturbed: bool,
+}
+
+/// How long a sample waits for that, in times of a sample, and at most.
+const PATIENCE: (f64, Duration) = (10.0, Duration::from_millis(10));
+
+impl Trial {
+    /// Samples of this variant, of which ratios can be taken and whose metrics make a table.
+    pub fn run(&self, function: &Function<'_>) -> Result<Vec<Sample>, TrialError> {
+        let mut samples = Vec::new();
+        bencher::call(function, &mut |workload| samples = self.samples(workload))?;
+        check(&samples)?;
+        Ok(samples)
+    }
+
+    fn samples(&self, workload: Workload<'_>) -> Vec<Sample> {
+        match workload {
+            Workload::Repeated(run) => self.repeated(&mut |iterations| timed(run, iterations)),
+            Workload::Clocked(run) => self.repeated(run),
+            Workload::Fixed(run) => {
+                run();
+                (0..self.samples).map(|_| self.observed(run)).collect()
+            }
+        }
+    }
+
+    /// Doubles the iterations until the warm-up is over, then gives every sample as many as let the trial last as long
+    /// as it should, at least one.
+    fn repeated(&self, run: &mut dyn FnMut(u64) -> Duration) -> Vec<Sample> {
+        let start = Instant::now();
+        let (mut iterations, mut done) = (1, 0);
+        loop {
+            run(iterations);
+            done += iterations;
+            if start.elapsed() >= self.warm_up {
+                break;
+            }
+            iterations *= 2;
+        }
+        let one = start.elapsed().as_secs_f64() / done as f64;
+        let share = self.time.as_secs_f64() / self.samples as f64;
+        // The cast keeps to the largest number where the quotient is beyond it.
+        let iterations = ((share / one).round() as u64).max(1);
+        let mut sample = || Sample::new(iterations, run(iterations));
+        let patience = Duration::from_secs_f64(PATIENCE.0 * share).min(PATIENCE.1);
+        let mut taken = || match self.undisturbed {
+            true => undisturbed::sample(patience, || self.observed(&mut sample)),
+            false => self.observed(&mut sample),
+        };
+        (0..self.samples).map(|_| taken()).collect()
+    }
+
+    fn observed(&self, run: &mut dyn FnMut() -> Sample) -> Sample {
+        #[cfg(feature = "bench")]
+        if self.resources {
+            return resources::around(run);
+        }
+        run()
+    }
+}
+
+/// The timed loop of every variant. Not inlined, so that it is the same machine code for all of them.
+#[inline(never)]
+pub fn timed(run: &mut dyn FnMut(), iterations: u64) -> Duration {
+    let start = Instant::now();
+    for _ in 0..iterations {
+        run();
+    }
+    start.elapsed()
+}
+
+fn check(samples: &[Sample]) -> Result<(), TrialError> {
+    for sample in samples {
+        if sample.iterations == 0 || sample.elapsed.is_zero() {
+            return Err(TrialError::Failed("a sample has no iterations or took no time".to_owned()));
+        }
+        if let Some(name) = sample.names().find(|name| !is_counter(name)) {
+            let rule = "the name of a metric is lower-case letters, digits and _, a letter first";
+            return Err(TrialError::Misused(format!("it delivered the metric {name:?}; {rule}")));
+        }
+        if !sample.names().eq(samples[0].names()) {
+            return Err(TrialError::Failed("the samples of a trial do not have the same metrics".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::bencher::Bencher;
+
+    fn trial(samples: usize) -> Trial {
+        let (warm_up, time) = (Duration::from_micros(100), Duration::from_micros(300));
+        Trial { warm_up, time, samples, resources: false, undisturbed: false }
+    }
+
+    /// The calls of a workload in a trial of so many samples, by their iterations, and the samples.
+    fn calls(samples: usize, run: impl Fn()) -> (Vec<u64>, Vec<Sample>) {
+        let mut calls = Vec::new();
+        let taken = trial(samples).samples(Workload::Clocked(&mut |iterations| {
+            calls.push(iterations);
+            timed(&mut || run(), iterations)
+        }));
+        (calls, taken)
+    }
+
+    #[test]
+    fn a_trial_is_the_last_calls_with_equal_iterations() {
+        for wanted in [1, SAMPLES, 100] {
+            let (calls, samples) = calls(wanted, || drop(std::hint::black_box(Box::new(1))));
+            let last: Vec<u64> = calls[calls.len() - wanted..].to_vec();
+            assert_eq!(samples.iter().map(|sample| sample.iterations).collect::<Vec<_>>(), last);
+            assert!(calls.len() > wanted, "it was warmed up");
+            assert!(last.iter().all(|iterations| *iterations == last[0]), "{last:?}");
+        }
+    }
+
+    #[test]
+    fn an_iteration_longer_than_the_trial_is_run_once_a_sample() {
+        let (calls, _) = calls(2, || std::thread::sleep(Duration::from_millis(1)));
+        assert_eq!(calls, [1; 3], "one to warm up, two samples");
+    }
+
+    #[test]
+    fn a_workload_with_its_own_clock_is_believed() {
+        let run = &mut |iterations| {
+            std::thread::sleep(Duration::from_micros(20));
+            Duration::from_nanos(3 * iterations)
+        };
+        for sample in trial(SAMPLES).samples(Workload::Clocked(run)) {
+            assert_eq!(sample.elapsed.as_nanos(), 3 * u128::from(sample.iterations));
+        }
+    }
+
+    #[test]
+    fn the_timed_loop_iterates_as_often_as_asked() {
+        let mut runs = 0;
+        timed(&mut || runs += 1, 1_000);
+        assert_eq!(runs, 1_000);
+    }
+
+    fn fixed(run: impl Fn() -> Sample) -> Result<Vec<Sample>, TrialError> {
+        trial(3).run(&|bencher: &mut Bencher| bencher.samples(&mut || run()))
+    }
+
+    #[test]
+    fn samples_without_time_are_a_failure() {
+        assert!(matches!(fixed(|| Sample::new(1, Duration::ZERO)), Err(TrialError::Failed(_))));
+    }
+
+    #[test]
+    fn metrics_are_the_same_in_all_samples_and_have_plain_names() {
+        let calls = std::cell::Cell::new(0_u64);
+        let sample = || Sample::new(1, Duration::from_nanos(1));
+        let next = || calls.replace(calls.get() + 1);
+        let good = fixed(|| sample().with("p50_ns", 1).with("p99_ns", next()).with("p50_ns", 2));
+        let last = good.expect("three samples").pop().expect("a last one");
+        // The first of the four calls was the warm-up.
+        assert_eq!(last.metrics, [("p99_ns".into(), 3), ("p50_ns".into(), 2)]);
+        let odd = fixed(|| if next() % 2 == 0 { sample() } else { sample().with("p50_ns", 1) });
+        assert!(matches!(odd, Err(TrialError::Failed(_))));
+        for name in ["", "P99", "a b", "a\n", "_a"] {
+            assert!(matches!(fixed(|| sample().with(name, 1)), Err(TrialError::Misused(_))), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! A gate for changes: what is exact, of two revisions.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::counts::COUNTERS;
+use by_turns_core::base::key::Key;
+use by_turns_core::base::number::grouped;
+use by_turns_core::count::table::Count;
+
+/// What became of the counts.
+#[derive(Debug, PartialEq)]
+pub struct Gate {
+    /// A table in Markdown.
+    pub table: String,
+    /// Whether nothing grew by more than it may, and everything could be compared.
+    pub passed: bool,
+}
+
+/// What became of one number.
+enum Change {
+    Same,
+    Within(String),
+    Beyond(String),
+}
+
+/// Compares the counts of two revisions. `allowed` says by how many per cent a counter may grow.
+pub fn compare(bench: &str, before: &[Count], after: &[Count], allowed: &BTreeMap<String, f64>) -> Gate {
+    let mut keys: Vec<&Key> = Vec::new();
+    for Count { key, .. } in after.iter().chain(before) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let (mut rows, mut same, mut beyond, mut within) = (String::new(), 0, 0, 0);
+    for key in keys {
+        let value = |counts: &[Count], counter: &str| {
+            let mut found = counts.iter().filter(|count| count.key == *key && count.counter == counter);
+            found.next().map(|count| count.value)
+        };
+        let held = |counts: &[Count]| counts.iter().any(|count| count.key == *key);
+        for (counter, most) in COUNTERS {
+            let most = allowed.get(counter).copied().unwrap_or(most);
+            let [old, new] = [before, after].map(|counts| value(counts, counter));
+            let varies = format!("{counter}_varies");
+            let change = match (old, new) {
+                (None, None) => continue,
+                _ if !held(before) => Change::Within("new".to_owned()),
+                _ if !held(after) => Change::Within("gone".to_owned()),
+                (None, Some(_)) => Change::Within("was not counted before".to_owned()),
+                (Some(_), None) => Change::Beyond("is not counted any more".to_owned()),
+                _ if value(before, &varies).or(value(after, &varies)).is_some() => {
+                    Change::Within("differs from iteration to iteration".to_owned())
+                }
+                (Some(old), Some(new)) if old == new => Change::Same,
+                (Some(old), Some(new)) => changed(old, new, most),
+            };
+            let (said, mark) = match change {
+                Change::Same => {
+                    same += 1;
+                    continue;
+                }
+                Change::Within(said) => {
+                    within += 1;
+                    (said, "")
+                }
+                Change::Beyond(said) => {
+                    beyond += 1;
+                    (said, "**too much**")
+                }
+            };
+            let shown = |value: Option<u64>| value.map_or("–".to_owned(), grouped);
+            let name = if key.parameter.is_empty() {
+                key.variant.clone()
+            } else {
+                format!("{} ({})", key.variant, key.parameter)
+            };
+            let counter = counter.replace('_', " ");
+            let _ = writeln!(
+                rows,
+                "| {name} | {counter} | {} | {} | {said} | {most} % | {mark} |",
+                shown(old),
+                shown(new)
+            );
+        }
+    }
+    let verdict = match (beyond, within) {
+        (0, 0) => "nothing that is exact has changed".to_owned(),
+        (0, _) => "nothing grew by more than it may".to_owned(),
+        (number, _) => format!("**{number} grew by more than they may, or could not be compared**"),
+    };
+    let mut table = format!("### {bench}: {verdict}\n\n");
+    if !rows.is_empty() {
+        table +=
+            "| variant | what | before | after | change | may grow by | |\n|---|---|--:|--:|--:|--:|---|\n";
+        table += &rows;
+    }
+    let _ = writeln!(
+        table,
+        "\n{same} numbers are the same. Times are not compared: runners are too noisy for that."
+    );
+    Gate { table, passed: beyond == 0 && same + within > 0 }
+}
+
+fn changed(old: u64, new: u64, most: f64) -> Change {
+    let growth = (new as f64 - old as f64) / old as f64 * 100.0;
+    let said = if growth.is_finite() { format!("{growth:+.2} %") } else { format!("+{}", grouped(new)) };
+    if growth > most { Change::Beyond(said) } else { Change::Within(said) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use by_turns_core::count::table::{read, table};
+
+    fn counts(of: &[(&str, &str, u64)]) -> Vec<Count> {
+        let count = |(variant, counter, value): &(&str, &str, u64)| Count {
+            key: Key::new("b", *variant, ""),
+            counter: (*counter).to_owned(),
+            value: *value,
+        };
+        of.iter().map(count).collect()
+    }
+
+    fn gate(before: &[(&str, &str, u64)], after: &[(&str, &str, u64)]) -> Gate {
+        compare("b", &counts(before), &counts(after), &BTreeMap::new())
+    }
+
+    #[test]
+    fn what_grows_by_more_than_it_may_fails_and_its_reverse_passes() {
+        let (few, many) = ([("a", "instructions", 1_000)], [("a", "instructions", 1_011)]);
+        let grown = gate(&few, &many);
+        assert!(!grown.passed);
+        assert!(
+            grown.table.contains("| a | instructions | 1,000 | 1,011 | +1.10 % | 1 % | **too much** |"),
+            "{grown:?}"
+        );
+        assert!(gate(&many, &few).passed);
+        assert!(gate(&few, &[("a", "instructions", 1_010)]).passed, "as much as it may");
+        assert!(!gate(&[("a", "allocations", 0)], &[("a", "allocations", 1)]).passed, "from none");
+        let allowed = BTreeMap::from([("instructions".to_owned(), 2.0)]);
+        assert!(compare("b", &counts(&few), &counts(&many), &allowed).passed);
+    }
+
+    #[test]
+    fn what_cannot_be_compared_any_more_fails() {
+        let both = [("a", "instructions", 10), ("a", "allocations", 1)];
+        assert!(!gate(&both, &both[1..]).passed, "valgrind is gone");
+        assert!(!gate(&[], &[]).passed, "nothing was compared");
+        assert!(gate(&both[1..], &both).passed);
+        assert!(gate(&both, &[("b", "instructions", 10)]).passed, "another variant, and one that is gone");
+        let varies = [("a", "allocations", 9), ("a", "allocations_varies", 2)];
+        assert!(gate(&both[1..], &varies).table.contains("differs from iteration to iteration"));
+    }
+
+    #[test]
+    fn tables_are_read_as_they_were_written() {
+        let some = counts(&[("a, b", "allocations", 1), ("c", "instructions", 2)]);
+        assert_eq!(read(&table("b", &some)), Some(some));
+        assert_eq!(read("study\n"), None);
+    }
+}

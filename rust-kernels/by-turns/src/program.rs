@@ -1,0 +1,348 @@
+//! A bench as a program.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::exit;
+
+use crate::arguments::{Arguments, HELP, Profile, Task};
+use crate::builder::{Bench, Proved, Variant};
+use crate::counts;
+use crate::episodes::{Episode, Measured};
+use crate::gate;
+use crate::layouts::Linked;
+use crate::report::{Line, Report, to_decide};
+use crate::store::{self, Before, Process};
+use by_turns_core::base::clock::Utc;
+use by_turns_core::base::csv;
+use by_turns_core::base::key::Key;
+use by_turns_core::base::random;
+use by_turns_core::count::callgrind;
+use by_turns_core::count::table::{self, Count};
+use by_turns_core::judge::interval::median;
+use by_turns_core::judge::pairs::{Time, Trials};
+use by_turns_core::judge::verdict::{Row, Verdict, judge};
+use by_turns_core::trial::rounds;
+
+impl<W: PartialEq + Debug> Bench<'_, W> {
+    /// Does what the arguments of the program ask for: see `cargo bench -- --help`. Ends the program with status 1 where
+    /// something fails, or where variants do not do equal work.
+    pub fn main(self) {
+        let done = if callgrind::is_here() { self.counted() } else { self.done() };
+        if let Err(why) = done {
+            eprintln!("{why}");
+            exit(1);
+        }
+    }
+
+    fn done(&self) -> Result<(), String> {
+        let arguments = Arguments::of(std::env::args().skip(1))?;
+        if arguments.task == Task::Help {
+            println!("{HELP}");
+            return Ok(());
+        }
+        let variants = self.variants(|key| arguments.wants(&key.to_string()))?;
+        let proved = self.prove(&variants)?;
+        if let Some(episode) = Episode::of_this_process() {
+            if episode.bench != self.name {
+                return Ok(()); // another bench of this program
+            }
+            episode.measure(&self.measured(&variants, &proved), &neighbours(&variants))?;
+            exit(0);
+        }
+        match &arguments.task {
+            Task::Prove | Task::Help => {
+                println!("{}: all do equal work; `cargo bench` measures them", self.name);
+                Ok(())
+            }
+            Task::Count(folder) => {
+                let counts = self.exact(&variants)?;
+                let file = self.counts_file(folder);
+                fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+                fs::write(&file, table::table(&self.name, &counts)).map_err(|error| error.to_string())?;
+                println!("{} exact numbers in {}", counts.len(), file.display());
+                Ok(())
+            }
+            Task::Gate(folder) => self.gate(&variants, folder, &arguments.allowed),
+            Task::Measure if cfg!(debug_assertions) => {
+                Err("this is a debug build, in which async code is slower than it is: use `cargo bench`"
+                    .to_owned())
+            }
+            Task::Measure => self.measure(&variants, &arguments),
+        }
+    }
+
+    /// In a process under callgrind: one iteration of what the parent names.
+    fn counted(&self) -> Result<(), String> {
+        let selected = callgrind::selected(&self.name);
+        for way in &selected {
+            callgrind::count(&self.function(*way)).map_err(|trial_error| format!("{trial_error:?}"))?;
+        }
+        if selected.is_empty() { Ok(()) } else { exit(0) }
+    }
+
+    fn measured<'b>(&'b self, variants: &'b [Variant], proved: &'b Proved<W>) -> Vec<Measured<'b>> {
+        // What is compared shares the processor alike: as the baseline does.
+        let threads = |variant: &Variant| match variant.baseline {
+            Some(baseline) => self.declared[variants[baseline].declared].settings.threads,
+            None => self.declared[variant.declared].settings.threads,
+        };
+        let measured = |(at, variant): (usize, &Variant)| Measured {
+            key: variant.key.clone(),
+            function: Box::new(self.proved(variants, at, proved)),
+            threads: threads(variant),
+        };
+        variants.iter().enumerate().map(measured).collect()
+    }
+
+    fn exact(&self, variants: &[Variant]) -> Result<Vec<Count>, String> {
+        let (counts, missing) = counts::count(self, variants)?;
+        missing.iter().for_each(|why| eprintln!("{why}"));
+        if counts.is_empty() {
+            Err(format!("{}: nothing exact could be counted", self.name))
+        } else {
+            Ok(counts)
+        }
+    }
+
+    fn counts_file(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{}.counts.csv", self.name))
+    }
+
+    fn gate(
+        &self,
+        variants: &[Variant],
+        folder: &Path,
+        allowed: &BTreeMap<String, f64>,
+    ) -> Result<(), String> {
+        if let Some(unknown) =
+            allowed.keys().find(|name| !counts::COUNTERS.iter().any(|(counter, _)| counter == name))
+        {
+            return Err(format!("--allow: there is no counter {unknown}\n{HELP}"));
+        }
+        let file = self.counts_file(folder);
+        let text = fs::read_to_string(&file)
+            .map_err(|error| format!("{}: {error}; `-- --exact <folder>` writes it", file.display()))?;
+        let before = table::read(&text).ok_or_else(|| format!("{} is no table of counts", file.display()))?;
+        let gate = gate::compare(&self.name, &before, &self.exact(variants)?, allowed);
+        println!("{}", gate.table);
+        if gate.passed { Ok(()) } else { exit(1) }
+    }
+
+    fn measure(&self, variants: &[Variant], arguments: &Arguments) -> Result<(), String> {
+        let folder = store::folder(&self.name).map_err(|error| format!("no folder for the run: {error}"))?;
+        let before = Before::now();
+        let (counts, mut notes) = counts::count(self, variants)?;
+        if std::io::stderr().is_terminal() {
+            eprintln!("{}: compiling once more, for link orders", self.name);
+        }
+        let linked = match arguments.layouts {
+            true => Linked::prepare(&folder),
+            false => Err("--no-layouts".to_owned()),
+        };
+        let seed = random::new_seed().map_err(|error| format!("no random numbers: {error}"))?;
+        let (samples, processes) = self.rounds(&arguments.profile, seed, linked.as_ref().ok(), &folder)?;
+        let trials = trials(&samples, &arguments.profile)?;
+        let orders = match &linked {
+            Ok(_) => "each with a link order of its own",
+            Err(_) => "all with one link order",
+        };
+        if let Err(why) = linked {
+            notes.push(format!(
+                "link orders were not drawn ({why}): another build may differ by some per cent more than the intervals say"
+            ));
+        }
+        let variants_judged = self.judged(variants, &trials, &counts, &arguments.profile, &mut notes);
+        let whole = store::write(
+            self,
+            variants,
+            &arguments.profile,
+            seed,
+            &before,
+            &processes,
+            &samples,
+            &table::table(&self.name, &counts),
+        );
+        let Profile { processes, rounds, .. } = arguments.profile;
+        let report = Report {
+            bench: self.name.clone(),
+            measured: format!("{processes} processes, {orders}, {} rounds", processes * rounds),
+            variants: variants_judged,
+            notes,
+            samples: whole
+                .map_err(|error| format!("the run could not be written: {error}"))?
+                .display()
+                .to_string(),
+        };
+        let json = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+        let kept = fs::write(folder.join("report.json"), format!("{json}\n"));
+        kept.map_err(|error| format!("the table could not be kept: {error}"))?;
+        if arguments.json {
+            println!("{json}")
+        } else {
+            println!("{report}")
+        }
+        Ok(())
+    }
+
+    /// The samples of all rounds, and the processes that took them.
+    fn rounds(
+        &self,
+        profile: &Profile,
+        seed: u64,
+        linked: Option<&Linked>,
+        folder: &Path,
+    ) -> Result<(String, Vec<Process>), String> {
+        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+        let to = folder.join(format!("samples-{}.csv", std::process::id()));
+        let (mut samples, mut processes) = (String::new(), Vec::new());
+        let shown = std::io::stderr().is_terminal();
+        for number in 0..profile.processes {
+            if shown {
+                eprint!("\r{}: process {} of {} ", self.name, number + 1, profile.processes);
+                let _ = std::io::stderr().flush();
+            }
+            let first = number * profile.rounds;
+            let (bench, to) = (self.name.clone(), to.clone());
+            let episode = Episode { bench, first, until: first + profile.rounds, seed, to };
+            let drawn = linked.map(|linked| {
+                // Of 32 bits, of which 0 would be another order each time, and all ones another rule.
+                let layout = 1 + (random::new_seed().unwrap_or(u64::from(number)) % (1 << 30)) as u32;
+                linked.draw(layout).map(|program| (layout, program))
+            });
+            let drawn = drawn.transpose()?;
+            let started = Utc::now();
+            let rows = episode.run(drawn.as_ref().map_or(&program, |(_, program)| program));
+            if let Some((_, program)) = &drawn {
+                let _ = fs::remove_file(program);
+            }
+            samples += &rows?;
+            let layout = drawn.map(|(layout, _)| layout);
+            processes.push(Process { first, started, ended: Utc::now(), layout });
+        }
+        if shown {
+            eprintln!();
+        }
+        let _ = fs::remove_file(to);
+        Ok((samples, processes))
+    }
+
+    fn judged(
+        &self,
+        variants: &[Variant],
+        trials: &Trials,
+        counts: &[Count],
+        profile: &Profile,
+        notes: &mut Vec<String>,
+    ) -> Vec<Line> {
+        let compared: Vec<&Variant> = variants.iter().filter(|variant| variant.baseline.is_some()).collect();
+        let row = |variant: &&Variant| {
+            let baseline = &variants[variant.baseline.expect("compared")];
+            let settings = &self.declared[baseline.declared].settings;
+            Row {
+                kind: store::kind(settings.threads).to_owned(),
+                group: settings.load.clone(),
+                behind: vec![],
+                control: variant.control,
+                tolerance: settings.tolerance,
+                ratios: self.pair(variants, variant).and_then(|pair| pair.ratios(trials, !settings.threads)),
+            }
+        };
+        let rows: Vec<Row> = compared.iter().map(row).collect();
+        let judged: HashMap<&Key, _> =
+            compared.iter().map(|variant| &variant.key).zip(judge(&rows)).collect();
+        let quick = profile.name == "quick";
+        if quick {
+            notes.push("nothing is concluded: --quick shows that everything works".to_owned());
+        }
+        let line = |variant: &Variant| {
+            let settings = &self.declared[variant.declared].settings;
+            let mut times: Vec<f64> =
+                trials.get(&variant.key).into_iter().flatten().map(|(_, time)| time.ns).collect();
+            let time_ns =
+                if times.is_empty() { f64::NAN } else { median(&mut times) / settings.units as f64 };
+            let mine = counts.iter().filter(|count| count.key == variant.key);
+            let line = Line {
+                variant: variant.key.variant.clone(),
+                load: variant.key.parameter.clone(),
+                unit: settings.unit.clone(),
+                time_ns,
+                baseline: variant.baseline.map(|baseline| variants[baseline].key.variant.clone()),
+                control: variant.control,
+                counts: mine.map(|count| (count.counter.clone(), count.value)).collect(),
+                ..Line::default()
+            };
+            let Some(judged) = judged.get(&variant.key) else { return line };
+            let mut line = line.judged(judged);
+            if quick {
+                (line.verdict, line.doubt) = (None, Some("quick profile".to_owned()));
+            } else if let Some(doubt) = judged.inconclusive.filter(|_| !variant.control) {
+                notes.push(format!("{}: nothing is concluded: {doubt}", line.name()));
+            } else if let Some((needed, ratios)) =
+                judged.needed.zip(judged.ratios).filter(|_| !variant.control)
+            {
+                let tolerance =
+                    variant.baseline.map(|first| self.declared[variants[first].declared].settings.tolerance);
+                let alone = Verdict::at(ratios.typical.value, tolerance.expect("compared"));
+                notes.push(to_decide(&line.name(), needed, alone, profile.processes));
+            }
+            line
+        };
+        variants.iter().map(line).collect()
+    }
+}
+
+fn neighbours(variants: &[Variant]) -> Vec<Vec<usize>> {
+    let pairs = variants.iter().enumerate().filter_map(|(at, variant)| Some((at, variant.baseline?)));
+    rounds::neighbours(variants.len(), pairs)
+}
+
+/// The trials of each key: the median of its samples.
+fn trials(samples: &str, profile: &Profile) -> Result<Trials, String> {
+    let rows = csv::rows(&format!("{}\n{samples}", store::TIMES), store::TIMES)
+        .ok_or("a process left torn samples")?;
+    let mut taken: HashMap<Key, BTreeMap<u32, Vec<f64>>> = HashMap::new();
+    for row in rows {
+        let number = |column: usize| row[column].parse::<f64>().map_err(|_| "a process left torn samples");
+        let key = Key::new(&row[1], &row[2], &row[3]);
+        taken.entry(key).or_default().entry(number(4)? as u32).or_default().push(number(8)? / number(7)?);
+    }
+    let time = |(round, mut samples): (u32, Vec<f64>)| {
+        (round, Time { episode: round / profile.rounds, ns: median(&mut samples) })
+    };
+    Ok(taken.into_iter().map(|(key, rounds)| (key, rounds.into_iter().map(time).collect())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is noted of a variant with a load, whose processes show these ratios.
+    fn noted(ratios: &[f64]) -> Vec<String> {
+        let bench = Bench::new("b").load("n=2").variant("a", |turn| turn.iter(|| 1));
+        let bench = bench.variant("b", |turn| turn.iter(|| 1));
+        let variants = bench.variants(|_| true).expect("sound");
+        let times = |of: &dyn Fn(f64) -> f64| {
+            let time = |(round, ratio): (u32, &f64)| (round, Time { episode: round, ns: of(*ratio) });
+            (0..).zip(ratios).map(time).collect()
+        };
+        let control = |ratio: f64| 100.0 + (ratio - 1.0075);
+        let measured: [&dyn Fn(f64) -> f64; 3] = [&|_| 100.0, &|ratio| 100.0 * ratio, &control];
+        let trials = variants.iter().zip(measured).map(|(variant, of)| (variant.key.clone(), times(of)));
+        let profile = Profile { name: "standard", processes: ratios.len() as u32, rounds: 1 };
+        let mut notes = vec![];
+        bench.judged(&variants, &trials.collect(), &[], &profile, &mut notes);
+        notes
+    }
+
+    #[test]
+    fn what_is_noted_names_the_load() {
+        let few = noted(&[1.0, 1.1]);
+        assert!(few[0].starts_with("b (n=2): nothing is concluded: "), "{few:?}");
+        let undecided = noted(&[1.0, 1.02, 1.0, 1.02, 1.0, 1.0, 1.02, 1.0]);
+        assert!(undecided[0].starts_with("b (n=2): about --processes "), "{undecided:?}");
+        assert!(undecided[0].contains("would decide it, as same if"), "{undecided:?}");
+    }
+}

@@ -1,0 +1,202 @@
+//! The table of a bench: for people, and as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::counts::COUNTERS;
+use by_turns_core::base::number::{grouped, time};
+use by_turns_core::judge::verdict::{Judged, Needed, Verdict};
+
+/// All that a bench says.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The bench.
+    pub bench: String,
+    /// What was measured: processes, rounds, link orders.
+    pub measured: String,
+    /// A line for each variant.
+    pub variants: Vec<Line>,
+    /// What would decide what is undecided, and what is missing.
+    pub notes: Vec<String>,
+    /// The folder of the samples.
+    pub samples: String,
+}
+
+/// One variant.
+#[derive(Debug, Default, Serialize)]
+pub struct Line {
+    /// Its name.
+    pub variant: String,
+    /// Its load.
+    pub load: String,
+    /// What an iteration does.
+    pub unit: String,
+    /// Of one unit of work, in the middle over rounds.
+    pub time_ns: f64,
+    /// What it is compared with.
+    pub baseline: Option<String>,
+    /// Whether it is that, measured a second time.
+    pub control: bool,
+    /// Time over that of the baseline, with its interval of 95 %.
+    pub ratio: Option<[f64; 3]>,
+    /// The same on an undisturbed machine.
+    pub undisturbed: Option<[f64; 3]>,
+    /// `slower`, `faster`, `same` or `undecided`; none where nothing is concluded.
+    pub verdict: Option<String>,
+    /// Why nothing is concluded.
+    pub doubt: Option<String>,
+    /// What is exact, by counter, of an iteration.
+    pub counts: BTreeMap<String, u64>,
+}
+
+impl Line {
+    /// With what was judged.
+    #[must_use]
+    pub fn judged(mut self, judged: &Judged) -> Self {
+        let ends = |value: f64, low: f64, high: f64| [value, low, high].map(f64::exp);
+        self.ratio = judged.ratios.map(|ratios| {
+            let typical = ratios.typical;
+            ends(typical.value, typical.low, typical.high)
+        });
+        self.undisturbed = judged
+            .ratios
+            .and_then(|ratios| ratios.undisturbed)
+            .map(|undisturbed| ends(undisturbed.value, undisturbed.low, undisturbed.high));
+        self.verdict = judged.verdict.map(|verdict| verdict.to_string());
+        self.doubt = judged.inconclusive.map(str::to_owned);
+        self
+    }
+
+    /// Its name, with its load where it has one.
+    pub fn name(&self) -> String {
+        if self.load.is_empty() { self.variant.clone() } else { format!("{} ({})", self.variant, self.load) }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let ratio = self.ratio.map(|[value, low, high]| format!("{value:.3} ({low:.3} to {high:.3})"));
+        let verdict = match (&self.verdict, self.control) {
+            (_, true) => "A/A control",
+            (Some(verdict), false) => verdict,
+            (None, false) if self.baseline.is_some() => "nothing",
+            (None, false) => "baseline",
+        };
+        let mut cells = vec![self.name(), time(self.time_ns), ratio.unwrap_or_default(), verdict.to_owned()];
+        cells.extend(COUNTERS.iter().map(|(counter, _)| match self.counts.get(*counter) {
+            Some(value) if self.counts.contains_key(&format!("{counter}_varies")) => {
+                format!("~{}", grouped(*value))
+            }
+            Some(value) => grouped(*value),
+            None => String::new(),
+        }));
+        cells
+    }
+}
+
+/// What would decide a comparison that so many processes leave undecided, whose estimate alone would say `verdict`.
+pub fn to_decide(name: &str, needed: Needed, verdict: Verdict, processes: u32) -> String {
+    match needed {
+        Needed::Times(times) if times <= 100.0 => {
+            let more = ((f64::from(processes) * times).ceil() as u32).max(processes + 1);
+            format!(
+                "{name}: about --processes {more} would decide it, as {verdict} if the ratio stays as it is"
+            )
+        }
+        Needed::Times(_) => format!("{name}: more than a hundred times as many processes would decide it"),
+        Needed::Never => {
+            format!(
+                "{name}: no number of processes would decide it: it lies at the tolerance, or identical code differs by as much"
+            )
+        }
+        Needed::Contradicted(typical, undisturbed) => {
+            format!("{name}: {typical} on a typical machine, {undisturbed} on an undisturbed one")
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counted = |line: &Line| COUNTERS.iter().any(|(counter, _)| line.counts.contains_key(*counter));
+        let of = if self.variants.iter().any(counted) { ", counts per iteration" } else { "" };
+        writeln!(f, "\n{}: {}{of}\n", self.bench, self.measured)?;
+        let unit = self.variants.first().map_or("", |line| &line.unit);
+        let same = self.variants.iter().all(|line| line.unit == unit);
+        let time = if same { format!("time per {unit}") } else { "time".to_owned() };
+        let mut heads = vec!["".to_owned(), time, "ratio (95 %)".to_owned(), "verdict".to_owned()];
+        heads.extend(COUNTERS.iter().map(|(counter, _)| counter.replace('_', " ")));
+        let rows: Vec<Vec<String>> =
+            std::iter::once(heads).chain(self.variants.iter().map(Line::cells)).collect();
+        // A counter that nothing was seen through is not shown.
+        let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let seen = |column: &usize| *column < 4 || rows[1..].iter().any(|row| !row[*column].is_empty());
+        let columns: Vec<(usize, usize)> =
+            (0..rows[0].len()).filter(seen).map(|column| (column, wide(column))).collect();
+        for row in &rows {
+            let cells = columns.iter().map(|(column, wide)| match column {
+                0 | 3 => format!("{:<wide$}", row[*column]),
+                _ => format!("{:>wide$}", row[*column]),
+            });
+            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        if !self.notes.is_empty() {
+            writeln!(f)?;
+        }
+        for note in &self.notes {
+            writeln!(f, "- {note}")?;
+        }
+        write!(f, "\nsamples: {}", self.samples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_read_in_a_terminal_and_by_programs() {
+        let line = |variant: &str, verdict: Option<&str>| Line {
+            variant: variant.to_owned(),
+            unit: "call".to_owned(),
+            time_ns: 1_234.0,
+            baseline: verdict.map(|_| "a".to_owned()),
+            ratio: verdict.map(|_| [2.0, 1.9, 2.1]),
+            verdict: verdict.map(str::to_owned),
+            counts: BTreeMap::from([("instructions".to_owned(), 1_234_567), ("allocations".to_owned(), 3)]),
+            ..Line::default()
+        };
+        let variants = vec![line("a", None), line("boxed", Some("slower"))];
+        let (bench, measured, samples) = ("calls".to_owned(), "24 processes".to_owned(), "target".to_owned());
+        let report = Report { bench, measured, variants, notes: vec!["a note".to_owned()], samples };
+        let text = report.to_string();
+        let rows: Vec<&str> = text.lines().collect();
+        assert_eq!(rows[1], "calls: 24 processes, counts per iteration", "times are per call");
+        assert_eq!(
+            rows[3], "       time per call            ratio (95 %)  verdict   instructions  allocations",
+            "{text}"
+        );
+        assert_eq!(
+            rows[5],
+            "boxed        1.23 µs  2.000 (1.900 to 2.100)  slower       1,234,567            3"
+        );
+        assert!(text.contains("- a note") && !text.contains("future"));
+        let json = serde_json::to_value(&report).expect("plain data");
+        assert_eq!(
+            (&json["variants"][1]["verdict"], &json["variants"][1]["ratio"][2]),
+            (&"slower".into(), &2.1.into())
+        );
+    }
+
+    #[test]
+    fn what_would_decide_is_said_in_processes() {
+        let name = Line { variant: "b".to_owned(), load: "n=2".to_owned(), ..Line::default() }.name();
+        assert_eq!(
+            to_decide(&name, Needed::Times(2.5), Verdict::Same, 24),
+            "b (n=2): about --processes 60 would decide it, as same if the ratio stays as it is"
+        );
+        assert!(to_decide("b", Needed::Times(1.0), Verdict::Slower, 24).contains("about --processes 25 "));
+        let both = Needed::Contradicted(Verdict::Slower, Verdict::Same);
+        let said = to_decide("b", both, Verdict::Slower, 24);
+        assert!(said.contains("slower on a typical machine, same on an undisturbed one"));
+    }
+}
