@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Of this crate, and of the one that it builds on: a layer uses itself and those before it.
-const LAYERS: [(&str, &[&str]); 2] = [
+/// Of this crate, the one that it builds on and the other one that does: a layer uses itself and those before it. The last
+/// one has no folders.
+const LAYERS: [(&str, &[&str]); 3] = [
     ("harness", &["base", "provenance", "store", "study", "measure"]),
-    ("by-turns", &["base", "trial", "count", "judge", "glance", "bench"]),
+    ("by-turns-core", &["base", "trial", "count", "judge", "glance"]),
+    ("by-turns", &[""]),
 ];
 
 /// Each file of the source of a crate as `layer::file`, with its text.
@@ -22,7 +24,8 @@ fn files((name, layers): (&str, &[&str])) -> BTreeMap<String, String> {
         for entry in fs::read_dir(source.join(layer)).expect("a folder for each layer") {
             let path = entry.expect("readable").path();
             let file = path.file_stem().expect("a name").to_string_lossy().into_owned();
-            files.insert(format!("{layer}::{file}"), fs::read_to_string(&path).expect("readable"));
+            let file = if layer.is_empty() { file } else { format!("{layer}::{file}") };
+            files.insert(file, fs::read_to_string(&path).expect("readable"));
         }
     }
     files
@@ -55,7 +58,7 @@ fn uses(files: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> {
 
 fn layer(layers: &[&str], file: &str) -> usize {
     let name = file.split("::").next();
-    layers.iter().position(|layer| Some(*layer) == name).expect("a layer")
+    layers.iter().position(|layer| layer.is_empty() || Some(*layer) == name).expect("a layer")
 }
 
 #[test]
