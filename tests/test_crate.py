@@ -120,16 +120,25 @@ def test_the_figures_against_a_gate_on_time_are_those_of_the_trust_page():
 
 
 class Own:
-    """The template, copied out of the repository, with the crate as it is packaged."""
+    """The template, copied out of the repository, with the crates as they are packaged."""
 
     def __init__(self, folder: Path):
         target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "your-own"
-        package = ["cargo", "package", "--quiet", "--offline", "--allow-dirty", "--no-verify", "-p", "by-turns"]
-        subprocess.run([*package, "--target-dir", target], cwd=ROOT, check=True)
-        (archive,) = (target / "package").glob("by-turns-*.crate")
-        with tarfile.open(archive) as packed:
-            packed.extractall(folder, filter="data")
-        self.crate = next(folder.glob("by-turns-*"))
+        shutil.rmtree(target / "package", ignore_errors=True)
+        package = ["cargo", "package", "--quiet", "--offline", "--allow-dirty", "--no-verify"]
+        crates = ["-p", "by-turns-core", "-p", "by-turns"]
+        subprocess.run([*package, *crates, "--target-dir", target], cwd=ROOT, check=True)
+        for archive in (target / "package").glob("*.crate"):
+            with tarfile.open(archive) as packed:
+                packed.extractall(folder, filter="data")
+        (core,) = folder.glob("by-turns-core-*")
+        (self.crate,) = {*folder.glob("by-turns-*")} - {core}
+        #: The crates in place of those of a registry.
+        self.patches = [
+            argument
+            for name, path in (("by-turns", self.crate), ("by-turns-core", core))
+            for argument in ("--config", f'patch.crates-io.{name}.path="{path}"')
+        ]
         self.folder = folder / "your-own"
         shutil.copytree(ROOT / "examples" / "your-own", self.folder, ignore=shutil.ignore_patterns("target"))
         for name in ("Cargo.lock", "rust-toolchain.toml"):  # its versions, and this compiler, are here
@@ -138,10 +147,9 @@ class Own:
         (self.folder / "target").symlink_to(target)
 
     def cargo(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        patch = f'patch.crates-io.by-turns.path="{self.crate}"'
         environ = {name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"}
         return subprocess.run(
-            ["cargo", command, "--quiet", "--offline", "--config", patch, "--bench", "own", "--", *arguments],
+            ["cargo", command, "--quiet", "--offline", *self.patches, "--bench", "own", "--", *arguments],
             cwd=self.folder,
             env=environ,
             capture_output=True,
