@@ -65,7 +65,7 @@
 // servers::VARIANTS
 //     .iter()
 //     .filter(|variant| ["loop", "tokio current_thread", "thread per connection"].contains(&variant.name))
-//     .fold(harness::Glance::at("request").isolated(servers::LIMIT), |glance, variant| {
+//     .fold(harness::Glance::at("request").trials_by(harness::in_processes(servers::LIMIT)), |glance, variant| {
 //         glance.look(variant.name, move |bencher| variant.trial(servers::LOADS[0], 2_000, bencher))
 //     })
 //     .show()

@@ -5,8 +5,8 @@
 //!
 //! | layer | files |
 //! |---|---|
-//! | `base` | keys, samples, proofs, tolerances, random numbers, the machine; `allocator` counts |
-//! | `trial` | one trial: `bencher`, `sampling`, `undisturbed`, `isolation`, `resources`; `rounds` (their order), `draw` |
+//! | `base` | keys, samples, tolerances, random numbers, the machine; `allocator` counts |
+//! | `trial` | one trial: `bencher`, `sampling`, `undisturbed`, `resources`; `rounds` (their order), `draw` |
 //! | `count` | `allocations`, `callgrind` and `disassembly`; `table` (how counts are written) |
 //! | `judge` | `pairs` (ratios), `interval`, `student`, `verdict` |
 //! | `glance` | functions in turns for some seconds |
@@ -22,10 +22,7 @@ pub mod trial;
 
 pub use base::allocator::CountingAllocator;
 pub use base::key::{InvalidKey, Key};
-pub use base::proof::{Counts, UnequalWork, prove, prove_both, stop};
 pub use base::sample::Sample;
-pub use base::{tally, tolerance};
+pub use base::tolerance;
 pub use glance::{Glance, Seen};
 pub use trial::bencher::Bencher;
-#[cfg(feature = "bench")]
-pub use trial::isolation::{isolated, prove_isolated};

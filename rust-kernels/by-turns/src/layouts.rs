@@ -105,10 +105,16 @@ fn output(command: &mut Command) -> Result<String, String> {
 }
 
 /// The command by which cargo was started, which has started this program.
+#[cfg(unix)]
 fn words_of_parent() -> Result<Vec<String>, String> {
     let path = format!("/proc/{}/cmdline", std::os::unix::process::parent_id());
     let words = fs::read(path).map_err(|error| format!("how cargo was called is not known: {error}"))?;
     Ok(words.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect())
+}
+
+#[cfg(not(unix))]
+fn words_of_parent() -> Result<Vec<String>, String> {
+    Err("how cargo was called is not known".to_owned())
 }
 
 /// Options of `cargo bench` that say how it compiles, with a value and without.

@@ -26,6 +26,9 @@ use by_turns_core::judge::pairs::{Time, Trials};
 use by_turns_core::judge::verdict::{Row, Verdict, judge};
 use by_turns_core::trial::rounds;
 
+/// Of a system that is not Unix.
+const ELSEWHERE: &str = "by-turns measures on Unix; here it proves equal work only";
+
 impl<W: PartialEq + Debug> Bench<'_, W> {
     /// Does what the arguments of the program ask for: see `cargo bench -- --help`. Ends the program with status 1 where
     /// something fails, or where variants do not do equal work.
@@ -57,6 +60,11 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 println!("{}: all do equal work; `cargo bench` measures them", self.name);
                 Ok(())
             }
+            Task::Measure if !cfg!(unix) => {
+                println!("{}: all do equal work; {ELSEWHERE}", self.name);
+                Ok(())
+            }
+            Task::Count(_) | Task::Gate(_) if !cfg!(unix) => Err(ELSEWHERE.to_owned()),
             Task::Count(folder) => {
                 let counts = self.exact(&variants)?;
                 let file = self.counts_file(folder);
@@ -176,7 +184,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 .display()
                 .to_string(),
         };
-        let json = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+        let json = format!("{:#}", report.json());
         let kept = fs::write(folder.join("report.json"), format!("{json}\n"));
         kept.map_err(|error| format!("the table could not be kept: {error}"))?;
         if arguments.json {

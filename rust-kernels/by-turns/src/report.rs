@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::counts::COUNTERS;
 use by_turns_core::base::number::{grouped, time};
 use by_turns_core::judge::verdict::{Judged, Needed, Verdict};
 
 /// All that a bench says.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Report {
     /// The bench.
     pub bench: String,
@@ -25,7 +25,7 @@ pub struct Report {
 }
 
 /// One variant.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub struct Line {
     /// Its name.
     pub variant: String,
@@ -51,7 +51,36 @@ pub struct Line {
     pub counts: BTreeMap<String, u64>,
 }
 
+impl Report {
+    /// For programs.
+    pub fn json(&self) -> Value {
+        let Self { bench, measured, variants, notes, samples } = self;
+        let variants: Vec<Value> = variants.iter().map(Line::json).collect();
+        json!({"bench": bench, "measured": measured, "variants": variants, "notes": notes, "samples": samples})
+    }
+}
+
 impl Line {
+    fn json(&self) -> Value {
+        let Self {
+            variant,
+            load,
+            unit,
+            time_ns,
+            baseline,
+            control,
+            ratio,
+            undisturbed,
+            verdict,
+            doubt,
+            counts,
+        } = self;
+        json!({
+            "variant": variant, "load": load, "unit": unit, "time_ns": time_ns, "baseline": baseline, "control": control,
+            "ratio": ratio, "undisturbed": undisturbed, "verdict": verdict, "doubt": doubt, "counts": counts,
+        })
+    }
+
     /// With what was judged.
     #[must_use]
     pub fn judged(mut self, judged: &Judged) -> Self {
@@ -180,7 +209,7 @@ mod tests {
             "boxed        1.23 µs  2.000 (1.900 to 2.100)  slower       1,234,567            3"
         );
         assert!(text.contains("- a note") && !text.contains("future"));
-        let json = serde_json::to_value(&report).expect("plain data");
+        let json = report.json();
         assert_eq!(
             (&json["variants"][1]["verdict"], &json["variants"][1]["ratio"][2]),
             (&"slower".into(), &2.1.into())

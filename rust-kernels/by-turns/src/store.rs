@@ -86,7 +86,7 @@ pub(crate) fn write<W: PartialEq + std::fmt::Debug>(
         "command": null,
         "started": before.started.text(),
         "ended": Utc::now().text(),
-        "machine": before.machine,
+        "machine": Value::from(before.machine.clone()),
         "toolchain": {"rustc": compiler(), "target": null, "evcxr": null, "linker": null},
         "codegen": {
             "profile": "bench",

@@ -44,13 +44,13 @@
 //! all cells of a notebook are, must be told to, and a user's own configuration of cargo must not change it.
 //! [`Error::Gate`] says how to set it right, before anything is measured.
 //!
-//! What a trial is, the order of a round, proofs, the machine and counting stand in the crate [`by_turns_core`], for benches of
-//! any repository; here is what belongs to this one: studies, runs, and how notebooks measure them. The source is built in
+//! What a trial is, the order of a round, the machine and counting stand in the crate [`by_turns_core`], for benches of
+//! any repository; here is what belongs to this one: studies, proofs, runs, and how notebooks measure them. The source is built in
 //! layers, each of which uses itself and those before it, file by file without circles:
 //!
 //! | layer | files |
 //! |---|---|
-//! | `base` | errors, profiles; `declared` is what layers hand to each other |
+//! | `base` | errors, profiles, `proof` and `tally`, `isolation`; `declared` is what layers hand to each other |
 //! | `provenance` | what a run was made from: `codegen`, `kernel`, `repository`; `gate` refuses other builds |
 //! | `store` | the run: `run` (its folder), `info` (run.json), `timings`, `metrics` and `counts` (its tables), `table` |
 //! | `study` | `builder`, `checks` (what it amounts to), `part` (some of it), `running` (its variants) |
@@ -67,15 +67,15 @@ mod provenance;
 mod store;
 mod study;
 
-pub use by_turns_core::{
-    Bencher, Counts, Glance, InvalidKey, Key, Sample, Seen, UnequalWork, isolated, prove, prove_both,
-    prove_isolated, stop, tally, tolerance as limit,
-};
+pub use by_turns_core::{Bencher, Glance, InvalidKey, Key, Sample, Seen, tolerance as limit};
 
 pub use base::declared::{Comparison, Failure};
 pub use base::error::Error;
 pub use base::futures::{Copies, Followed, copies_of};
+pub use base::isolation::{in_processes, isolated, prove_isolated};
 pub use base::profile::Profile;
+pub use base::proof::{Counts, UnequalWork, prove, prove_both, stop};
+pub use base::tally;
 pub use measure::counting;
 #[cfg(feature = "criterion")]
 pub use measure::criterion;

@@ -5,73 +5,82 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-/// What is known about this machine. Unknown facts are `None`, never guessed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
-    /// Such as `amd-epyc-2c`: processor and logical cores (`amd-epyc-2c-quota-1500m` where these two may work for 1.5
-    /// seconds in a second), or what `ASYNC_COST_MACHINE` says, where a fleet has several alike.
-    pub name: String,
-    /// The name of the processor.
-    pub cpu: Option<String>,
-    vendor: Option<String>,
-    architecture: Option<String>,
-    /// How many processors this process may use at the same time.
-    logical_cores: Option<u32>,
-    physical_cores: Option<u32>,
-    /// Hardware threads of a core: of several numbers the largest.
-    threads_per_core: Option<u32>,
-    /// Of a processor with several.
-    core_types: Option<Vec<CoreType>>,
-    minimum_mhz: Option<f64>,
-    maximum_mhz: Option<f64>,
-    /// The processors that this process may use, by number.
-    affinity: Option<Vec<u32>>,
-    quota_cores: Option<Quota>,
-    /// Of the first core, smallest level first.
-    caches: Option<Vec<Cache>>,
-    memory_bytes: Option<u64>,
-    /// `none`, the hypervisor's name, or `unknown hypervisor`.
-    virtualisation: Option<String>,
-    /// Frequency governor of the first core.
-    governor: Option<String>,
-    /// Such as `Linux 6.1.0`.
-    kernel: Option<String>,
-    os: Option<String>,
-    /// How much of where things lie in memory the system draws anew for each process: 0 nothing, 1 all but the heap, 2
-    /// everything.
-    pub address_randomisation: Option<u32>,
-    /// What the system does against each known weakness of the processor.
-    mitigations: Option<BTreeMap<String, String>>,
+/// A struct that becomes an object of JSON, field by field. Programs that read it back as well, and keep the order of its
+/// fields, have it from serde's derive.
+macro_rules! object {
+    ($(#[$about:meta])* $visible:vis struct $name:ident { $($(#[$of:meta])* $seen:vis $field:ident: $kind:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq)]
+        #[cfg_attr(feature = "studies", derive(serde::Serialize, serde::Deserialize))]
+        $visible struct $name { $($(#[$of])* $seen $field: $kind,)* }
+
+        impl From<$name> for Value {
+            fn from(object: $name) -> Self {
+                Self::from_iter([$((stringify!($field), Self::from(object.$field)),)*])
+            }
+        }
+    };
 }
 
-/// A fact that run.json has a place for and this crate does not find out: null.
-pub type Unknown = ();
-
-/// Cores that are alike.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct CoreType {
-    name: String,
-    cores: u32,
+object! {
+    /// What is known about this machine. Unknown facts are `None`, never guessed.
+    pub struct Machine {
+        /// Such as `amd-epyc-2c`: processor and logical cores (`amd-epyc-2c-quota-1500m` where these two may work for 1.5
+        /// seconds in a second), or what `ASYNC_COST_MACHINE` says, where a fleet has several alike.
+        pub name: String,
+        /// The name of the processor.
+        pub cpu: Option<String>,
+        vendor: Option<String>,
+        architecture: Option<String>,
+        /// How many processors this process may use at the same time.
+        logical_cores: Option<u32>,
+        physical_cores: Option<u32>,
+        /// Hardware threads of a core: of several numbers the largest.
+        threads_per_core: Option<u32>,
+        /// Of a processor with several.
+        core_types: Option<Vec<CoreType>>,
+        minimum_mhz: Option<f64>,
+        maximum_mhz: Option<f64>,
+        /// The processors that this process may use, by number.
+        affinity: Option<Vec<u32>>,
+        /// How many processors' time a control group may use at most, or `none`.
+        quota_cores: Option<Value>,
+        /// Of the first core, smallest level first.
+        caches: Option<Vec<Cache>>,
+        memory_bytes: Option<u64>,
+        /// `none`, the hypervisor's name, or `unknown hypervisor`.
+        virtualisation: Option<String>,
+        /// Frequency governor of the first core.
+        governor: Option<String>,
+        /// Such as `Linux 6.1.0`.
+        kernel: Option<String>,
+        os: Option<String>,
+        /// How much of where things lie in memory the system draws anew for each process: 0 nothing, 1 all but the heap, 2
+        /// everything.
+        pub address_randomisation: Option<u32>,
+        /// What the system does against each known weakness of the processor.
+        mitigations: Option<Value>,
+    }
 }
 
-/// How many processors' time a control group may use at most.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-enum Quota {
-    Cores(f64),
-    /// `none`
-    Unlimited(String),
+object! {
+    /// Cores that are alike.
+    struct CoreType {
+        name: String,
+        cores: u32,
+    }
 }
 
-/// One cache of the processor.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Cache {
-    level: u32,
-    /// `data`, `instruction` or `unified`.
-    kind: String,
-    bytes: u64,
+object! {
+    /// One cache of the processor.
+    struct Cache {
+        level: u32,
+        /// `data`, `instruction` or `unified`.
+        kind: String,
+        bytes: u64,
+    }
 }
 
 impl Machine {
@@ -95,7 +104,7 @@ impl Machine {
         let quota = quota(root);
         let processors = affinity.as_ref().map(|numbers| numbers.len() as u32).or_else(available);
         let within = |cores: u32| match quota {
-            Some(Quota::Cores(quota)) if quota < f64::from(cores) => Some(quota),
+            Some(Some(quota)) if quota < f64::from(cores) => Some(quota),
             _ => None,
         };
         let limit = processors.and_then(within);
@@ -113,7 +122,7 @@ impl Machine {
             minimum_mhz: mhz("CPU min MHz").reduce(f64::min),
             maximum_mhz: mhz("CPU max MHz").reduce(f64::max),
             affinity,
-            quota_cores: quota,
+            quota_cores: quota.map(|limit| limit.map_or_else(|| json!("none"), Value::from)),
             caches: caches(&root.join("sys/devices/system/cpu/cpu0/cache")),
             memory_bytes: read(root.join("proc/meminfo")).and_then(|text| memory(&text)),
             virtualisation: virtualisation(root, of("Hypervisor vendor").next()),
@@ -143,8 +152,7 @@ fn facts(root: &Path, lscpu: &str) -> Vec<(String, String)> {
         command.arg("--sysroot").arg(root);
     }
     let output = command.output().ok().filter(|output| output.status.success());
-    let facts_json =
-        output.and_then(|output| serde_json::from_slice::<serde_json::Value>(&output.stdout).ok());
+    let facts_json = output.and_then(|output| serde_json::from_slice::<Value>(&output.stdout).ok());
     if let Some(facts_json) = facts_json {
         let mut facts = Vec::new();
         flatten(&facts_json["lscpu"], &mut facts);
@@ -162,7 +170,7 @@ fn facts(root: &Path, lscpu: &str) -> Vec<(String, String)> {
 }
 
 /// Fields and values, those of `children` (in some versions) included.
-fn flatten(part: &serde_json::Value, facts: &mut Vec<(String, String)>) {
+fn flatten(part: &Value, facts: &mut Vec<(String, String)>) {
     for fact in part.as_array().into_iter().flatten() {
         let text = |name: &str| plain(fact[name].as_str().unwrap_or_default());
         facts.push((text("field").trim_end_matches(':').to_owned(), text("data")));
@@ -252,7 +260,8 @@ fn control_groups(root: &Path) -> Option<Vec<PathBuf>> {
     Some(Path::new(&path).ancestors().map(|path| base.join(path)).collect())
 }
 
-fn quota(root: &Path) -> Option<Quota> {
+/// How many processors' time: within `None` where there is no limit.
+fn quota(root: &Path) -> Option<Option<f64>> {
     let of = |group: PathBuf| {
         let microseconds = |name: &str| read(group.join(name));
         let both = microseconds("cpu.max").or_else(|| {
@@ -262,8 +271,7 @@ fn quota(root: &Path) -> Option<Quota> {
         // `max`, or -1 in version 1, is no limit.
         Some(quota.parse::<f64>().ok().filter(|quota| *quota > 0.0)? / period.parse::<f64>().ok()?)
     };
-    let least = control_groups(root)?.into_iter().filter_map(of).reduce(f64::min);
-    Some(least.map_or_else(|| Quota::Unlimited("none".to_owned()), Quota::Cores))
+    Some(control_groups(root)?.into_iter().filter_map(of).reduce(f64::min))
 }
 
 /// How often processes under the limits of this one have used up their time: they waited for the next period.
@@ -299,12 +307,12 @@ fn address_randomisation() -> Option<u32> {
 }
 
 /// The files of this folder, one for each weakness, with the one line that each of them holds.
-fn mitigations(folder: &Path) -> Option<BTreeMap<String, String>> {
+fn mitigations(folder: &Path) -> Option<Value> {
     let files = fs::read_dir(folder).ok()?.filter_map(Result::ok);
     let texts = files
         .filter_map(|file| Some((plain(&file.file_name().into_string().ok()?), plain(&read(file.path())?))));
     let texts: BTreeMap<_, _> = texts.collect();
-    (!texts.is_empty()).then_some(texts)
+    (!texts.is_empty()).then(|| Value::from_iter(texts))
 }
 
 /// Load averages over 1, 5 and 15 minutes, in runnable tasks.
@@ -328,13 +336,25 @@ fn steal_ticks(text: &str) -> Option<u64> {
     text.lines().find(|line| line.starts_with("cpu "))?.split_whitespace().nth(8)?.parse().ok()
 }
 
+#[cfg(unix)]
 fn ticks_per_second() -> Option<u64> {
     // SAFETY: sysconf takes a number, returns a number and touches no memory of ours.
     let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     u64::try_from(ticks).ok()
 }
 
+#[cfg(not(unix))]
+fn ticks_per_second() -> Option<u64> {
+    None
+}
+
+#[cfg(not(unix))]
+fn kernel() -> Option<String> {
+    None
+}
+
 /// System and release; the node name that uname knows as well is left where it is.
+#[cfg(unix)]
 fn kernel() -> Option<String> {
     use std::ffi::CStr;
     use std::mem::MaybeUninit;
@@ -550,10 +570,10 @@ mod tests {
             let Machine { affinity, quota_cores, .. } = tree.machine(LSCPU);
             (affinity.unwrap_or_default(), quota_cores, throttled_below(&tree.0))
         };
-        let none = Some(Quota::Unlimited("none".to_owned()));
+        let none = Some(json!("none"));
         assert_eq!(of("one-processor"), (vec![0], none, Some(0)));
-        assert_eq!(of("quota"), (vec![0, 1], Some(Quota::Cores(1.5)), Some(0)));
-        assert_eq!(of("container"), (vec![0, 1], Some(Quota::Cores(0.5)), Some(7)));
+        assert_eq!(of("quota"), (vec![0, 1], Some(json!(1.5)), Some(0)));
+        assert_eq!(of("container"), (vec![0, 1], Some(json!(0.5)), Some(7)));
         assert_eq!(of("graviton"), (vec![0, 1], None, None));
     }
 
@@ -571,7 +591,7 @@ mod tests {
 
     #[test]
     fn lscpu_is_read_in_every_form() {
-        let facts_json = serde_json::json!([{"field": "Vendor ID:", "data": "ARM", "children": [
+        let facts_json = json!([{"field": "Vendor ID:", "data": "ARM", "children": [
             {"field": "Model name:", "data": "Cortex-A510", "children": [
                 {"field": "Core(s) per socket:", "data": "3"}, {"field": "Socket(s):", "data": "1"}]},
             {"field": "Model name:", "data": "Cortex-A715"},

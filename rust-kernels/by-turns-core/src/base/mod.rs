@@ -1,4 +1,4 @@
-//! What everything else uses: keys, samples, proofs, tolerances.
+//! What everything else uses: keys, samples, tolerances, the machine.
 
 pub mod allocator;
 pub mod clock;
@@ -9,8 +9,6 @@ pub mod key;
 pub mod machine;
 pub mod number;
 pub mod panics;
-pub mod proof;
 pub mod random;
 pub mod sample;
-pub mod tally;
 pub mod tolerance;

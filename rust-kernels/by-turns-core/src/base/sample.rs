@@ -7,7 +7,7 @@ use crate::base::allocator::uncounted;
 
 /// One raw observation: so many iterations took so long.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "bench", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "studies", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Sample {
     /// Iterations, jobs or bursts done; at least 1.

@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::base::number::time;
 use crate::base::random;
+use crate::base::sample::Sample;
 use crate::judge::interval::median;
 use crate::judge::student;
 use crate::trial::bencher::{Bencher, Function, TrialError};
-#[cfg(feature = "bench")]
-use crate::trial::isolation::run_isolated;
 use crate::trial::rounds;
 use crate::trial::sampling::{OF_A_PROCESS, Trial};
 
@@ -42,10 +41,14 @@ pub struct Glance<'a> {
     unit: String,
     /// How many of them an iteration does, of the functions that are added next.
     units: u64,
-    /// Limit of each trial, where each has a process of its own.
-    limit: Option<Duration>,
+    /// What takes each trial, where that is not this process.
+    taker: Option<Box<Taker<'a>>>,
     functions: Vec<Candidate<'a>>,
 }
+
+/// The samples of a trial.
+pub type Taken = Result<Vec<Sample>, TrialError>;
+type Taker<'a> = dyn Fn(&dyn Fn() -> Taken) -> Taken + 'a;
 
 /// A function that is looked at.
 struct Candidate<'a> {
@@ -57,7 +60,7 @@ struct Candidate<'a> {
 impl<'a> Glance<'a> {
     /// One iteration is one `unit`, such as a call.
     pub fn at(unit: &str) -> Self {
-        Self { unit: unit.to_owned(), units: 1, limit: None, functions: vec![] }
+        Self { unit: unit.to_owned(), units: 1, taker: None, functions: vec![] }
     }
 
     /// One iteration of the functions that are added from here on is so many of them.
@@ -80,10 +83,9 @@ impl<'a> Glance<'a> {
         self
     }
 
-    /// Each trial has a process of its own, which is ended when it takes longer.
-    #[cfg(feature = "bench")]
-    pub fn isolated(mut self, limit: Duration) -> Self {
-        self.limit = Some(limit);
+    /// Each trial is taken by this, in a process of its own.
+    pub fn trials_by(mut self, taker: impl Fn(&dyn Fn() -> Taken) -> Taken + 'a) -> Self {
+        self.taker = Some(Box::new(taker));
         self
     }
 
@@ -93,9 +95,9 @@ impl<'a> Glance<'a> {
         if std::env::var_os("ASYNC_COST_PARTIAL").is_some() {
             return Seen { unit: self.unit, rounds: 0, rows: vec![] };
         }
-        let longer = if self.limit.is_some() { OF_A_PROCESS } else { 1 };
+        let longer = if self.taker.is_some() { OF_A_PROCESS } else { 1 };
         let (warm_up, time) = (Duration::from_micros(150) * longer, Duration::from_micros(500) * longer);
-        let trial = Trial { warm_up, time, samples: 2, resources: false, undisturbed: self.limit.is_none() };
+        let trial = Trial { warm_up, time, samples: 2, resources: false, undisturbed: self.taker.is_none() };
         let seed = random::new_seed().unwrap_or_default();
         let neighbours = rounds::neighbours(number, (1..number).map(|other| (other, 0)));
         let mut times: Vec<Result<Vec<f64>, String>> = vec![Ok(vec![]); number];
@@ -104,7 +106,8 @@ impl<'a> Glance<'a> {
             for index in rounds::order(seed, round, &neighbours) {
                 let Ok(taken) = &mut times[index] else { continue };
                 let Candidate { units, function, .. } = &self.functions[index];
-                match run_isolated(self.limit, || trial.run(&**function)) {
+                let take = || trial.run(&**function);
+                match self.taker.as_ref().map_or_else(take, |taker| taker(&take)) {
                     Ok(samples) => {
                         let mut ns: Vec<f64> = samples
                             .iter()
@@ -125,12 +128,6 @@ impl<'a> Glance<'a> {
         });
         Seen { unit: self.unit, rounds: round, rows: rows.collect() }
     }
-}
-
-/// Without the crates for processes there is no limit.
-#[cfg(not(feature = "bench"))]
-fn run_isolated<T>(_: Option<Duration>, work: impl FnOnce() -> T) -> T {
-    work()
 }
 
 /// What was seen; shows itself as the value of a cell.

@@ -61,7 +61,7 @@ impl Workload<'_> {
 
 /// Why a study function gave no samples.
 #[derive(Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "bench", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "studies", derive(serde::Serialize, serde::Deserialize))]
 pub enum TrialError {
     /// The workload panicked, called [`Bencher::fail`] or delivered an impossible sample.
     Failed(String),

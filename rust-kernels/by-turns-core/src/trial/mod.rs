@@ -2,9 +2,7 @@
 
 pub mod bencher;
 pub mod draw;
-#[cfg(feature = "bench")]
-pub mod isolation;
-#[cfg(feature = "bench")]
+#[cfg(all(feature = "studies", unix))]
 pub mod resources;
 pub mod rounds;
 pub mod sampling;

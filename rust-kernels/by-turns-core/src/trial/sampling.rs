@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::base::key::is_counter;
 use crate::base::sample::Sample;
 use crate::trial::bencher::{self, Function, TrialError, Workload};
-#[cfg(feature = "bench")]
+#[cfg(all(feature = "studies", unix))]
 use crate::trial::resources;
 use crate::trial::undisturbed;
 
@@ -24,7 +24,7 @@ pub struct Trial {
     pub time: Duration,
     /// How many.
     pub samples: usize,
-    /// Whether each sample says what the process used meanwhile: with the feature `bench`.
+    /// Whether each sample says what the process used meanwhile: with the feature `studies`.
     pub resources: bool,
     /// Whether its samples wait for a core that is undisturbed: of work on one thread.
     pub undisturbed: bool,
@@ -80,7 +80,7 @@ impl Trial {
     }
 
     fn observed(&self, run: &mut dyn FnMut() -> Sample) -> Sample {
-        #[cfg(feature = "bench")]
+        #[cfg(all(feature = "studies", unix))]
         if self.resources {
             return resources::around(run);
         }

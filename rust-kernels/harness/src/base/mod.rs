@@ -1,7 +1,10 @@
-//! What everything else uses: errors, keys, plain data.
+//! What everything else uses: errors, plain data, proofs, processes.
 
 pub(crate) mod declared;
 pub(crate) mod error;
 pub(crate) mod file;
 pub(crate) mod futures;
+pub mod isolation;
 pub(crate) mod profile;
+pub mod proof;
+pub mod tally;

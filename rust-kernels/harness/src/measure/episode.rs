@@ -26,12 +26,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::error::Error;
 use crate::base::file;
+use crate::base::isolation::readable;
 use crate::base::profile::Profile;
 use crate::measure::progress;
 use crate::provenance::kernel;
 use crate::store::run::{PARTIAL, Run};
 use by_turns_core::trial::draw;
-use by_turns_core::trial::isolation::readable;
 
 /// Tells a process to measure up to this round and to end, or, as [`PREPARE`], to say how such a process is started.
 const EPISODE: &str = "ASYNC_COST_EPISODE";

@@ -6,6 +6,7 @@ use by_turns_core::base::key::Key;
 use by_turns_core::{Glance, Seen};
 
 use crate::base::error::Error;
+use crate::base::isolation::in_processes;
 use crate::study::builder::Study;
 
 impl Study {
@@ -29,7 +30,7 @@ impl Study {
         }
         let mut glance = Glance::at(&first.unit);
         if let Some(limit) = self.isolated {
-            glance = glance.isolated(limit);
+            glance = glance.trials_by(in_processes(limit));
         }
         let names: HashSet<&str> = variants.iter().map(|variant| &*variant.key.variant).collect();
         let name =

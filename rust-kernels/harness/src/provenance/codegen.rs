@@ -6,7 +6,6 @@ use std::panic::catch_unwind;
 use serde::{Deserialize, Serialize};
 
 use crate::provenance::kernel;
-use by_turns_core::base::machine::Unknown;
 use by_turns_core::base::panics;
 
 /// The settings that change what compiled code does. What is not known is `None`.
@@ -28,6 +27,9 @@ pub(crate) struct Codegen {
     /// All options that the compiler was given: see [`compiler_options::codegen_options`].
     pub(crate) options: Vec<String>,
 }
+
+/// A fact that run.json has a place for and this crate does not find out: null.
+pub(crate) type Unknown = ();
 
 /// The compiler that built this program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::base::proof::UnequalWork;
 use by_turns_core::base::key::Key;
-use by_turns_core::base::proof::UnequalWork;
 use by_turns_core::base::tolerance as limit;
 use by_turns_core::count::table::Count;
 use by_turns_core::trial::bencher::{Bencher, Function};

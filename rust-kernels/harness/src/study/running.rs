@@ -4,11 +4,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::base::error::Error;
+use crate::base::isolation;
 use crate::base::profile::Profile;
 use crate::study::builder::Study;
 use by_turns_core::base::key::Key;
 use by_turns_core::trial::bencher::{self, TrialError};
-use by_turns_core::trial::isolation;
 use by_turns_core::trial::sampling::OF_A_PROCESS;
 
 impl Study {
@@ -81,7 +81,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use by_turns_core::base::proof::UnequalWork;
+    use crate::base::proof::UnequalWork;
     use by_turns_core::trial::bencher::Bencher;
 
     fn nothing(bencher: &mut Bencher) {

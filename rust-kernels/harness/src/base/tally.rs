@@ -2,7 +2,7 @@
 //! code what they ignore in the other.
 //!
 //! ```
-//! # use by_turns_core::{Counts, tally};
+//! # use harness::{Counts, tally};
 //! enum Counter { Polls, Peak }
 //! tally::add(Counter::Polls as usize, 2);
 //! tally::peak(Counter::Peak as usize, 3);

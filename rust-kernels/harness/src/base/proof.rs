@@ -4,6 +4,8 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// What one iteration did, by the name of the counter.
 pub type Counts = BTreeMap<&'static str, u64>;
 
@@ -13,7 +15,7 @@ pub type Counts = BTreeMap<&'static str, u64>;
 /// ```
 /// # use std::collections::BTreeMap;
 /// # use std::time::Duration;
-/// # use by_turns_core::{Counts, isolated, prove};
+/// # use harness::{Counts, isolated, prove};
 /// let count = || BTreeMap::from([("spawns".to_owned(), 1_000), ("wakes".to_owned(), 3)]);
 /// let found = isolated(Duration::from_secs(60), count).unwrap();
 /// assert!(prove("nio", &Counts::from([("spawns", 1_000)]), &found).is_ok());
@@ -47,7 +49,7 @@ pub fn prove(
 /// `counted`, of the counting code, must hold what is `expected`. `timed` holds the counts that the timed code keeps as
 /// well, such as its calls of a fake system, and those must be equal. Returns `counted`:
 /// ```
-/// # use by_turns_core::{Counts, UnequalWork, prove_both};
+/// # use harness::{Counts, UnequalWork, prove_both};
 /// # fn count_of(_: fn()) -> Counts { Counts::from([("reads", 256), ("wakes", 256)]) }
 /// # fn calls_of(_: fn()) -> Counts { Counts::from([("reads", 256)]) }
 /// # fn timed() {}
@@ -78,8 +80,7 @@ pub fn prove_both(
 }
 
 /// A variant does other work than it should. Says which one, and one line for each count that is wrong.
-#[derive(Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "bench", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnequalWork(String);
 
 /// For a proof that found something other than a wrong count, such as one that broke off in its process.

@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::base::panics;
 use crate::base::proof::{Counts, UnequalWork, prove};
-use crate::trial::bencher::TrialError;
+use by_turns_core::base::panics;
+use by_turns_core::glance::Taken;
+use by_turns_core::trial::bencher::TrialError;
 
 /// Runs `work` in a forked child process and returns its result.
 ///
@@ -63,7 +64,7 @@ pub fn isolated<T: Serialize + DeserializeOwned>(
 /// the counts of the last one:
 /// ```
 /// # use std::time::Duration;
-/// # use by_turns_core::{Counts, prove_isolated};
+/// # use harness::{Counts, prove_isolated};
 /// # fn spawn_and_join() -> u64 { 1_000 }
 /// # const LIMIT: Duration = Duration::from_secs(60);
 /// let expected = Counts::from([("joins", 1_000)]);
@@ -88,6 +89,12 @@ pub fn prove_isolated<I: IntoIterator<Item = Counts>>(
         prove(&name, expected, iteration)?;
     }
     seen.into_iter().next_back().ok_or_else(|| format!("{name}: nothing was counted").into())
+}
+
+/// What takes each trial of a [`Glance`](by_turns_core::Glance) in a process of its own, which is ended when it takes
+/// longer.
+pub fn in_processes(limit: Duration) -> impl Fn(&dyn Fn() -> Taken) -> Taken {
+    move |take| run_isolated(Some(limit), take)
 }
 
 /// Does work that calls a variant: with a limit, in a process of its own.
