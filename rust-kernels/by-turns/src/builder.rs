@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::mpsc;
 use std::time::Instant;
 
-use by_turns_core::base::key::{Key, is_study, is_unit};
+use by_turns_core::base::key::{Key, file_name, written_out};
 use by_turns_core::base::number::grouped;
 use by_turns_core::base::tolerance;
 use by_turns_core::judge::pairs::Pair;
@@ -33,6 +33,9 @@ use by_turns_core::trial::bencher::{self, Bencher, Prepared, TrialError, Workloa
 /// ```
 #[must_use = "a bench does nothing before main()"]
 pub struct Bench<'a, W> {
+    /// As it is shown.
+    pub(crate) title: String,
+    /// As files and folders are named.
     pub(crate) name: String,
     pub(crate) declared: Vec<Declared<'a, W>>,
     next: Settings,
@@ -176,8 +179,10 @@ impl<I, W, M: FnMut() -> I, R: FnMut(I) -> W> Prepared for Batch<I, W, M, R> {
 }
 
 impl<'a, W: PartialEq + Debug> Bench<'a, W> {
-    /// A bench of this name: lower-case words joined by hyphens, which become the name of its folder.
+    /// A bench of this name. Any text is a name, here and for variants, loads and units. The bench's folder has the same name
+    /// where it is lower-case words joined by hyphens, else one that is made of it.
     pub fn new(name: impl Into<String>) -> Self {
+        let name = name.into();
         let next = Settings {
             load: String::new(),
             unit: "iteration".to_owned(),
@@ -185,13 +190,13 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             tolerance: tolerance::COMPUTATION,
             threads: false,
         };
-        Self { name: name.into(), declared: vec![], next }
+        Self { title: written_out(&name), name: file_name(&name), declared: vec![], next }
     }
 
     /// Adds a variant of doing the work. The first one with a parameter is what the others with it are compared with.
     pub fn variant(mut self, name: impl Into<String>, function: impl Fn(&mut Turn<'_, W>) + 'a) -> Self {
         let (settings, function) = (self.next.clone(), Box::new(function));
-        self.declared.push(Declared { name: name.into(), settings, size: None, function });
+        self.declared.push(Declared { name: written_out(&name.into()), settings, size: None, function });
         self
     }
 
@@ -210,13 +215,13 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// If that is none.
     pub fn unit(mut self, unit: impl Into<String>, number: u64) -> Self {
         assert!(number > 0, "an iteration does some units of work");
-        (self.next.unit, self.next.units) = (unit.into(), number);
+        (self.next.unit, self.next.units) = (written_out(&unit.into()), number);
         self
     }
 
     /// The load of the variants that follow, such as `tasks=100`: only variants with the same parameter are compared.
     pub fn load(mut self, parameter: impl Into<String>) -> Self {
-        self.next.load = parameter.into();
+        self.next.load = written_out(&parameter.into());
         self
     }
 
@@ -262,13 +267,11 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// # Errors
     /// Why the bench makes no sense.
     pub(crate) fn variants(&self, chosen: impl Fn(&Key) -> bool) -> Result<Vec<Variant>, String> {
-        if !is_study(&self.name) {
-            return Err(format!("the bench {:?}: its name is lower-case words joined by hyphens", self.name));
+        let named = self.declared.iter().flat_map(|way| [&way.name, &way.settings.unit]);
+        if named.chain([&self.title]).any(String::is_empty) {
+            return Err(format!("{:?}: the bench, each variant and each unit need a name", self.title));
         }
-        if let Some(way) = self.declared.iter().find(|way| !is_unit(&way.settings.unit)) {
-            return Err(format!("{}: the unit {:?} is not lower-case words", self.name, way.settings.unit));
-        }
-        let key = |way: &Declared<'_, W>| Key::new(&self.name, &way.name, &way.settings.load);
+        let key = |way: &Declared<'_, W>| Key::new(&self.title, &way.name, &way.settings.load);
         let first = |of: usize| {
             self.declared.iter().position(|way| way.settings.load == self.declared[of].settings.load)
         };
@@ -289,14 +292,13 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             }
         }
         for (at, Variant { key, .. }) in variants.iter().enumerate() {
-            key.validate().map_err(|invalid| invalid.to_string())?;
             if variants[..at].iter().any(|variant| variant.key == *key) {
                 return Err(format!("{key} was added twice"));
             }
         }
         if !variants.iter().any(|variant| variant.baseline.is_some()) {
             let which = if self.declared.len() < 2 { "add two variants" } else { "no name holds that" };
-            return Err(format!("{}: nothing to compare: {which}", self.name));
+            return Err(format!("{}: nothing to compare: {which}", self.title));
         }
         Ok(variants)
     }
@@ -351,7 +353,7 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             return Err(format!(
                 "{}: the variants return nothing, so it cannot be proved that they do equal work. Let each return what it did: \
                  a sum, a number of items, the items",
-                self.name
+                self.title
             ));
         }
         let mut proved: Proved<W> = Vec::new();
@@ -677,13 +679,18 @@ mod tests {
         let refusal = |bench: Bench<'_, u64>| bench.variants(|_| true).err().expect("refused");
         assert!(refusal(bench(&[("a", 1)])).contains("two variants"));
         assert!(refusal(bench(&[("a", 1), ("a", 1)])).contains("twice"));
-        assert!(refusal(bench(&[("a", 1), ("b\n", 1)])).contains("cannot be used"));
-        assert!(refusal(Bench::new("A b")).contains("lower-case"));
+        assert!(refusal(bench(&[("a", 1), ("", 1)])).contains("need a name"));
+        assert!(refusal(bench(&[("b\n", 1), ("b\\n", 1)])).contains("b/b\\n was added twice"));
         assert!(bench(&[("a", 1), ("b", 1)]).variants(|_| false).is_err());
-        let odd = Bench::new("b")
-            .unit("µs", 1)
-            .variant("a", |turn| turn.iter(|| 1))
-            .variant("b", |turn| turn.iter(|| 1));
-        assert!(refusal(odd).contains("unit"));
+    }
+
+    #[test]
+    fn any_text_is_a_name() {
+        let bench = Bench::new("Vec<u8> & co").unit("µs", 1).load("n, \"2\"");
+        let bench =
+            bench.variant("`a`|b", |turn| turn.iter(|| 1)).variant("line\nbreak", |turn| turn.iter(|| 1));
+        let variants = bench.variants(|_| true).expect("sound");
+        assert_eq!(names(&variants)[1], "Vec<u8> & co/line\\nbreak@n, \"2\"");
+        assert!(bench.name.starts_with("vec-u8-co-"), "{}", bench.name);
     }
 }
