@@ -1,14 +1,17 @@
 //! A bench: variants of doing the same work.
 
 use std::cell::Cell;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::hint::black_box;
+use std::pin::Pin;
+use std::sync::mpsc;
+use std::time::Instant;
 
-use by_turns_core::base::key::{Key, is_study, is_unit};
+use by_turns_core::base::key::{Key, file_name, written_out};
 use by_turns_core::base::number::grouped;
 use by_turns_core::base::tolerance;
 use by_turns_core::judge::pairs::Pair;
-use by_turns_core::trial::bencher::{self, Bencher, TrialError};
+use by_turns_core::trial::bencher::{self, Bencher, Prepared, TrialError, Workload};
 
 /// Ways of doing the same work, which are compared with the first of them.
 ///
@@ -30,6 +33,9 @@ use by_turns_core::trial::bencher::{self, Bencher, TrialError};
 /// ```
 #[must_use = "a bench does nothing before main()"]
 pub struct Bench<'a, W> {
+    /// As it is shown.
+    pub(crate) title: String,
+    /// As files and folders are named.
     pub(crate) name: String,
     pub(crate) declared: Vec<Declared<'a, W>>,
     next: Settings,
@@ -67,10 +73,11 @@ pub(crate) struct Variant {
     pub(crate) control: bool,
 }
 
-/// The turn of a variant: set up what it needs, then call [`iter`](Self::iter) once.
+/// The turn of a variant: set up what it needs, then call [`iter`](Self::iter),
+/// [`iter_with`](Self::iter_with) or [`block_on`](Self::block_on) once.
 pub struct Turn<'t, W> {
     /// Iterates as often as it likes.
-    hand_over: &'t mut dyn FnMut(&mut dyn FnMut()),
+    hand_over: &'t mut dyn FnMut(Workload<'_>),
     /// Gets what the call after these returns.
     check: &'t mut dyn FnMut(W),
 }
@@ -78,15 +85,104 @@ pub struct Turn<'t, W> {
 impl<W> Turn<'_, W> {
     /// One call of `run` is one iteration. What stands before is not timed; dropping what `run` returns is.
     pub fn iter(&mut self, mut run: impl FnMut() -> W) {
-        (self.hand_over)(&mut || drop(black_box(run())));
+        (self.hand_over)(Workload::Repeated(&mut || drop(black_box(run()))));
         // The clock has stopped. So what is timed need not keep anything, and is not dearer for being proved.
         (self.check)(run());
+    }
+
+    /// As [`iter`](Self::iter), with an input for each iteration, which `make` makes. Neither that is timed or counted, nor
+    /// dropping what `run` returns. An input that `run` does not return is dropped by it, within the time.
+    ///
+    /// Inputs are made in batches, for [at most 64](by_turns_core::trial::sampling::BATCH) iterations at once: so many of
+    /// them, and as many results, lie in memory together. Moving them in and out is part of the time, a nanosecond or two
+    /// for a `Vec`, so use it for all variants of a load or for none.
+    pub fn iter_with<I>(&mut self, mut make: impl FnMut() -> I, mut run: impl FnMut(I) -> W) {
+        (self.hand_over)(Workload::Prepared(&mut Batch {
+            make: &mut make,
+            run: &mut run,
+            inputs: vec![],
+            done: vec![],
+        }));
+        (self.check)(run(make()));
+    }
+
+    /// One future of `run`, awaited to its end, is one iteration. All iterations of a sample are awaited one after the other
+    /// in one task, which `drive` drives to its end. Only the task's loop is timed: neither spawning it nor blocking on it.
+    ///
+    /// Let `drive` spawn the task, so that it is woken like any other: a future awaited directly in `block_on` is woken
+    /// through the runtime's parker each time.
+    /// ```no_run
+    /// # fn with(turn: &mut by_turns::Turn<'_, u64>) {
+    /// let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// turn.block_on(
+    ///     |task| runtime.block_on(runtime.spawn(task)).unwrap(),
+    ///     || async { tokio::spawn(async { 1 }).await.unwrap() },
+    /// );
+    /// # }
+    /// ```
+    /// With smol, `drive` is `|task| smol::block_on(smol::spawn(task))`; with an executor of your own that has no tasks,
+    /// `|task| block_on(task)`.
+    ///
+    /// # Panics
+    /// Where `drive` returns before the task has ended.
+    pub fn block_on<R, F>(&mut self, mut drive: impl FnMut(Task), run: R)
+    where
+        R: FnMut() -> F + Send + 'static,
+        F: Future<Output = W> + Send + 'static,
+        W: Send + 'static,
+    {
+        const ENDED: &str = "`drive` drives its task to the end";
+        // Each task takes it along and hands it back.
+        let mut kept = Some(run);
+        (self.hand_over)(Workload::Driven(&mut |iterations| {
+            let (send, receive) = mpsc::channel();
+            let mut run = kept.take().expect(ENDED);
+            drive(Box::pin(async move {
+                let start = Instant::now();
+                for _ in 0..iterations {
+                    drop(black_box(run().await));
+                }
+                let _ = send.send((start.elapsed(), run));
+            }));
+            let (elapsed, run) = receive.try_recv().expect(ENDED);
+            kept = Some(run);
+            elapsed
+        }));
+        let (send, receive) = mpsc::channel();
+        let mut run = kept.expect(ENDED);
+        drive(Box::pin(async move { _ = send.send(run().await) }));
+        (self.check)(receive.try_recv().expect(ENDED));
+    }
+}
+
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The inputs of iterations to come, and what was returned by those before.
+struct Batch<I, W, M, R> {
+    make: M,
+    run: R,
+    inputs: Vec<I>,
+    done: Vec<W>,
+}
+
+impl<I, W, M: FnMut() -> I, R: FnMut(I) -> W> Prepared for Batch<I, W, M, R> {
+    fn prepare(&mut self, iterations: u64) {
+        self.done.clear();
+        self.done.reserve(iterations as usize);
+        self.inputs.extend((0..iterations).map(|_| (self.make)()));
+    }
+
+    fn run(&mut self) {
+        let input = self.inputs.pop().expect("prepared");
+        self.done.push(black_box((self.run)(input)));
     }
 }
 
 impl<'a, W: PartialEq + Debug> Bench<'a, W> {
-    /// A bench of this name: lower-case words joined by hyphens, which become the name of its folder.
+    /// A bench of this name. Any text is a name, here and for variants, loads and units. The bench's folder has the same name
+    /// where it is lower-case words joined by hyphens, else one that is made of it.
     pub fn new(name: impl Into<String>) -> Self {
+        let name = name.into();
         let next = Settings {
             load: String::new(),
             unit: "iteration".to_owned(),
@@ -94,13 +190,13 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             tolerance: tolerance::COMPUTATION,
             threads: false,
         };
-        Self { name: name.into(), declared: vec![], next }
+        Self { title: written_out(&name), name: file_name(&name), declared: vec![], next }
     }
 
     /// Adds a variant of doing the work. The first one with a parameter is what the others with it are compared with.
     pub fn variant(mut self, name: impl Into<String>, function: impl Fn(&mut Turn<'_, W>) + 'a) -> Self {
         let (settings, function) = (self.next.clone(), Box::new(function));
-        self.declared.push(Declared { name: name.into(), settings, size: None, function });
+        self.declared.push(Declared { name: written_out(&name.into()), settings, size: None, function });
         self
     }
 
@@ -119,13 +215,30 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// If that is none.
     pub fn unit(mut self, unit: impl Into<String>, number: u64) -> Self {
         assert!(number > 0, "an iteration does some units of work");
-        (self.next.unit, self.next.units) = (unit.into(), number);
+        (self.next.unit, self.next.units) = (written_out(&unit.into()), number);
         self
     }
 
     /// The load of the variants that follow, such as `tasks=100`: only variants with the same parameter are compared.
     pub fn load(mut self, parameter: impl Into<String>) -> Self {
-        self.next.load = parameter.into();
+        self.next.load = written_out(&parameter.into());
+        self
+    }
+
+    /// Declares variants for each of these loads, which are named after `name`, such as `items=10`. What `declare` sets holds
+    /// for the variants of its load only.
+    pub fn loads<L: Display>(
+        mut self,
+        name: &str,
+        loads: impl IntoIterator<Item = L>,
+        mut declare: impl FnMut(Self, L) -> Self,
+    ) -> Self {
+        let before = self.next.clone();
+        for load in loads {
+            self = self.load(format!("{name}={load}"));
+            self = declare(self, load);
+            self.next = before.clone();
+        }
         self
     }
 
@@ -154,13 +267,11 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// # Errors
     /// Why the bench makes no sense.
     pub(crate) fn variants(&self, chosen: impl Fn(&Key) -> bool) -> Result<Vec<Variant>, String> {
-        if !is_study(&self.name) {
-            return Err(format!("the bench {:?}: its name is lower-case words joined by hyphens", self.name));
+        let named = self.declared.iter().flat_map(|way| [&way.name, &way.settings.unit]);
+        if named.chain([&self.title]).any(String::is_empty) {
+            return Err(format!("{:?}: the bench, each variant and each unit need a name", self.title));
         }
-        if let Some(way) = self.declared.iter().find(|way| !is_unit(&way.settings.unit)) {
-            return Err(format!("{}: the unit {:?} is not lower-case words", self.name, way.settings.unit));
-        }
-        let key = |way: &Declared<'_, W>| Key::new(&self.name, &way.name, &way.settings.load);
+        let key = |way: &Declared<'_, W>| Key::new(&self.title, &way.name, &way.settings.load);
         let first = |of: usize| {
             self.declared.iter().position(|way| way.settings.load == self.declared[of].settings.load)
         };
@@ -181,14 +292,13 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             }
         }
         for (at, Variant { key, .. }) in variants.iter().enumerate() {
-            key.validate().map_err(|invalid| invalid.to_string())?;
             if variants[..at].iter().any(|variant| variant.key == *key) {
                 return Err(format!("{key} was added twice"));
             }
         }
         if !variants.iter().any(|variant| variant.baseline.is_some()) {
             let which = if self.declared.len() < 2 { "add two variants" } else { "no name holds that" };
-            return Err(format!("{}: nothing to compare: {which}", self.name));
+            return Err(format!("{}: nothing to compare: {which}", self.title));
         }
         Ok(variants)
     }
@@ -225,7 +335,7 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         move |bencher: &mut Bencher<'_>| {
             let mut wrong = None;
             function(&mut Turn {
-                hand_over: &mut |run| bencher.iter(run),
+                hand_over: &mut |workload| bencher.hand_over(workload),
                 check: &mut |done| wrong = check(done),
             });
             if let Some(wrong) = wrong {
@@ -243,7 +353,7 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             return Err(format!(
                 "{}: the variants return nothing, so it cannot be proved that they do equal work. Let each return what it did: \
                  a sum, a number of items, the items",
-                self.name
+                self.title
             ));
         }
         let mut proved: Proved<W> = Vec::new();
@@ -272,7 +382,7 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         let done = Cell::new(None);
         let function = |bencher: &mut Bencher<'_>| {
             (self.declared[way].function)(&mut Turn {
-                hand_over: &mut |run| bencher.iter(run),
+                hand_over: &mut |workload| bencher.hand_over(workload),
                 check: &mut |work| done.set(Some(work)),
             });
         };
@@ -329,6 +439,11 @@ fn shown(works: [String; 2]) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::task::{Context, Poll, Waker};
     use std::time::Duration;
 
     use super::*;
@@ -425,6 +540,128 @@ mod tests {
         }
     }
 
+    /// What is done, in its order: `m` a make, `r` a run, `d` a drop, `[` and `]` the clock.
+    fn in_order(batch: &mut dyn Prepared, iterations: u64, order: &RefCell<String>) -> String {
+        batch.prepare(iterations);
+        order.borrow_mut().push('[');
+        (0..iterations).for_each(|_| batch.run());
+        order.borrow_mut().push(']');
+        batch.prepare(0);
+        order.take()
+    }
+
+    #[test]
+    fn inputs_are_made_and_results_dropped_outside_of_the_time() {
+        #[derive(PartialEq, Debug)]
+        struct Noting<'o>(&'o RefCell<String>);
+        impl Drop for Noting<'_> {
+            fn drop(&mut self) {
+                self.0.borrow_mut().push('d');
+            }
+        }
+        let order = RefCell::new(String::new());
+        let note = |what| order.borrow_mut().push(what);
+        let mut seen = String::new();
+        Turn {
+            hand_over: &mut |workload| match workload {
+                Workload::Prepared(batch) => seen = in_order(batch, 3, &order),
+                _ => panic!("another workload"),
+            },
+            check: &mut |_| note('c'),
+        }
+        .iter_with(
+            || {
+                note('m');
+                Noting(&order)
+            },
+            |input| {
+                note('r');
+                input
+            },
+        );
+        assert_eq!((seen.as_str(), order.take().as_str()), ("mmm[rrr]ddd", "mrcd"));
+    }
+
+    /// Polls until it is ready.
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        loop {
+            if let Poll::Ready(done) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                return done;
+            }
+        }
+    }
+
+    #[test]
+    fn all_iterations_of_a_sample_are_driven_as_one_task() {
+        let (tasks, runs) = (Cell::new(0), Arc::new(AtomicU64::new(0)));
+        let (mut samples, mut checked) = (0, 0);
+        Turn {
+            hand_over: &mut |workload| match workload {
+                Workload::Driven(run) => (0..3).for_each(|iterations| {
+                    samples += 1;
+                    run(10 * iterations);
+                }),
+                _ => panic!("another workload"),
+            },
+            check: &mut |done| checked = done,
+        }
+        .block_on(
+            |task| {
+                tasks.set(tasks.get() + 1);
+                block_on(task);
+            },
+            {
+                let runs = runs.clone();
+                move || {
+                    let runs = runs.clone();
+                    async move { runs.fetch_add(1, Ordering::Relaxed) + 1 }
+                }
+            },
+        );
+        assert_eq!((samples, tasks.get(), checked), (3, 4, 31), "20, 10 and none, and one that is checked");
+    }
+
+    #[test]
+    fn tokio_drives_what_is_spawned_and_a_task_that_is_not_driven_is_a_failure() {
+        let driven = Bench::new("b")
+            .variant("spawned", |turn| {
+                let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+                turn.block_on(
+                    |task| runtime.block_on(runtime.spawn(task)).expect("an end"),
+                    || async { tokio::spawn(async { 7 }).await.expect("its end") },
+                );
+            })
+            .variant("alone", |turn| turn.block_on(block_on, || async { 7 }));
+        let variants = driven.variants(|_| true).expect("sound");
+        driven.prove(&variants).expect("equal work");
+        let lost = Bench::new("b").variant("a", |turn| turn.block_on(drop, || async { 7 }));
+        let lost = lost.variant("b", |turn| turn.iter(|| 7));
+        let refusal = lost.prove(&lost.variants(|_| true).expect("sound")).unwrap_err();
+        assert!(refusal.contains("b/a failed: ") && refusal.contains("to the end"), "{refusal}");
+    }
+
+    #[test]
+    fn what_is_set_for_a_load_holds_for_it_alone() {
+        let bench = Bench::new("b").unit("call", 3).loads("items", [1, 64], |bench, items| {
+            bench
+                .unit("item", items)
+                .variant("a", move |turn| turn.iter(|| items))
+                .variant("b", move |turn| turn.iter(|| items))
+        });
+        let bench = bench.variant("c", |turn| turn.iter(|| 0)).variant("d", |turn| turn.iter(|| 0));
+        let variants = bench.variants(|key| !key.variant.ends_with('c')).expect("sound");
+        assert_eq!(
+            names(&variants[..6]),
+            ["b/a@items=1", "b/b@items=1", "b/a@items=64", "b/b@items=64", "b/c", "b/d"]
+        );
+        let baselines: Vec<Option<usize>> = variants.iter().map(|variant| variant.baseline).collect();
+        assert_eq!(baselines[..6], [None, Some(0), None, Some(2), None, Some(4)]);
+        let units: Vec<u64> = bench.declared.iter().map(|way| way.settings.units).collect();
+        assert_eq!(units, [1, 1, 64, 64, 3, 3]);
+        bench.prove(&variants).expect("equal work, for each load");
+    }
+
     #[test]
     fn long_works_are_shown_where_they_begin_to_differ() {
         let items: Vec<u64> = (0..1000).collect();
@@ -442,13 +679,18 @@ mod tests {
         let refusal = |bench: Bench<'_, u64>| bench.variants(|_| true).err().expect("refused");
         assert!(refusal(bench(&[("a", 1)])).contains("two variants"));
         assert!(refusal(bench(&[("a", 1), ("a", 1)])).contains("twice"));
-        assert!(refusal(bench(&[("a", 1), ("b\n", 1)])).contains("cannot be used"));
-        assert!(refusal(Bench::new("A b")).contains("lower-case"));
+        assert!(refusal(bench(&[("a", 1), ("", 1)])).contains("need a name"));
+        assert!(refusal(bench(&[("b\n", 1), ("b\\n", 1)])).contains("b/b\\n was added twice"));
         assert!(bench(&[("a", 1), ("b", 1)]).variants(|_| false).is_err());
-        let odd = Bench::new("b")
-            .unit("µs", 1)
-            .variant("a", |turn| turn.iter(|| 1))
-            .variant("b", |turn| turn.iter(|| 1));
-        assert!(refusal(odd).contains("unit"));
+    }
+
+    #[test]
+    fn any_text_is_a_name() {
+        let bench = Bench::new("Vec<u8> & co").unit("µs", 1).load("n, \"2\"");
+        let bench =
+            bench.variant("`a`|b", |turn| turn.iter(|| 1)).variant("line\nbreak", |turn| turn.iter(|| 1));
+        let variants = bench.variants(|_| true).expect("sound");
+        assert_eq!(names(&variants)[1], "Vec<u8> & co/line\\nbreak@n, \"2\"");
+        assert!(bench.name.starts_with("vec-u8-co-"), "{}", bench.name);
     }
 }

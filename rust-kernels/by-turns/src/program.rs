@@ -175,7 +175,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         );
         let Profile { processes, rounds, .. } = arguments.profile;
         let report = Report {
-            bench: self.name.clone(),
+            bench: self.title.clone(),
             measured: format!("{processes} processes, {orders}, {} rounds", processes * rounds),
             variants: variants_judged,
             notes,

@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The system's allocator, which also counts while an iteration is counted.
 ///
@@ -17,6 +17,8 @@ static COUNTING: AtomicBool = AtomicBool::new(false);
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 /// Bytes asked for by these allocations.
 static BYTES: AtomicU64 = AtomicU64::new(0);
+/// Allocations and bytes of what surrounds the counted iteration.
+static SURROUNDING: Mutex<[u64; 2]> = Mutex::new([0; 2]);
 /// Allocations and bytes of each iteration that was counted to its end.
 static COUNTED: Mutex<Vec<[u64; 2]>> = Mutex::new(Vec::new());
 
@@ -82,6 +84,18 @@ pub fn is_used() -> bool {
 
 /// Runs one iteration with the allocator counting from zero.
 pub fn around(run: &mut dyn FnMut()) {
+    let surrounding = std::mem::take(&mut *locked(&SURROUNDING));
+    let [allocations, bytes] = counts_of(run);
+    let counts = [allocations.saturating_sub(surrounding[0]), bytes.saturating_sub(surrounding[1])];
+    locked(&COUNTED).push(counts);
+}
+
+/// Runs what surrounds the next iteration, whose counts are without what this allocates.
+pub fn around_nothing(run: &mut dyn FnMut()) {
+    *locked(&SURROUNDING) = counts_of(run);
+}
+
+fn counts_of(run: &mut dyn FnMut()) -> [u64; 2] {
     /// Stops counting even if the iteration panics.
     struct Stop;
     impl Drop for Stop {
@@ -95,11 +109,14 @@ pub fn around(run: &mut dyn FnMut()) {
     COUNTING.store(true, Ordering::SeqCst);
     run();
     drop(stop);
-    let counts = [&ALLOCATIONS, &BYTES].map(|count| count.load(Ordering::SeqCst));
-    COUNTED.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
+    [&ALLOCATIONS, &BYTES].map(|count| count.load(Ordering::SeqCst))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Allocations and bytes of each iteration since the last call.
 pub fn take_counted() -> Vec<[u64; 2]> {
-    std::mem::take(&mut *COUNTED.lock().unwrap_or_else(PoisonError::into_inner))
+    std::mem::take(&mut *locked(&COUNTED))
 }

@@ -122,6 +122,30 @@ fn is_invisible(c: char) -> bool {
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
+/// Any text as one line in which all can be seen: what is invisible is written as in Rust, such as `\n`.
+pub fn written_out(text: &str) -> String {
+    let seen = |c: char| if is_invisible(c) { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(seen).collect()
+}
+
+/// A name for a file, and of a study, made of any name: itself where it is one, else its letters and digits and a hash.
+pub fn file_name(name: &str) -> String {
+    if is_study(name) && name.len() <= LONGEST_FILE {
+        return name.to_owned();
+    }
+    let kept = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { ' ' };
+    let words: String = name.chars().map(kept).collect();
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let short: String = words.join("-").chars().take(LONGEST_FILE).collect();
+    // FNV-1a, which is the same with any compiler.
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, mix);
+    format!("{short}-{hash:016x}").trim_start_matches('-').replace("--", "-")
+}
+
+/// Characters of a name that a file's name keeps at most, so that it is short enough for any file system.
+const LONGEST_FILE: usize = 80;
+
 /// Whether it can name a study: lower-case words joined by hyphens.
 pub fn is_study(name: &str) -> bool {
     name.split('-').all(is_plain_word)
@@ -176,6 +200,19 @@ mod tests {
                 assert!(empty_parameter || key.validate().is_err(), "{word:?} must be refused");
             }
         }
+    }
+
+    #[test]
+    fn any_name_becomes_a_line_and_the_name_of_a_file() {
+        assert_eq!(written_out("a\nb\u{202e}\tVec<u8>, \"é\""), "a\\nb\\u{202e}\\tVec<u8>, \"é\"");
+        assert_eq!(file_name("zero-cost"), "zero-cost");
+        let long = "x".repeat(1000);
+        let names = ["Vec<u8>", "vec u8", "vec<U8>", "../..", "a/b", "é", " ", "a-", &long, &long[1..]];
+        let files = names.map(file_name);
+        assert!(files.iter().all(|file| is_study(file) && file.len() < 120), "{files:?}");
+        assert!(files[0].starts_with("vec-u8-"), "{files:?}");
+        let different: std::collections::BTreeSet<&String> = files.iter().collect();
+        assert_eq!(different.len(), names.len(), "{files:?}");
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Allocations of one iteration, counted by the program's own allocator.
 
 use crate::base::allocator;
-use crate::trial::bencher::{self, Function, TrialError};
+use crate::trial::bencher::{self, Around, Function, TrialError};
 
 /// What is counted.
 pub const COUNTERS: [&str; 2] = ["allocations", "allocated_bytes"];
+
+const AROUND: Around = Around { iteration: allocator::around, nothing: allocator::around_nothing };
 
 /// Counts two iterations of a variant, after one that warms up. Where they differ, the smaller number is the count, and
 /// their difference is a count of its own, named `<counter>_varies`.
@@ -13,7 +15,7 @@ pub const COUNTERS: [&str; 2] = ["allocations", "allocated_bytes"];
 /// What the variant fails with.
 pub fn count(function: &Function<'_>) -> Result<Vec<(String, u64)>, TrialError> {
     allocator::take_counted();
-    bencher::call(function, &mut |mut workload| workload.counted(allocator::around, 2))?;
+    bencher::call(function, &mut |mut workload| workload.counted(AROUND, 2))?;
     let iterations = allocator::take_counted();
     let mut counts = Vec::new();
     for (index, counter) in COUNTERS.into_iter().enumerate() {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::count::disassembly::{self, Addresses};
-use crate::trial::bencher::{self, Function, TrialError};
+use crate::trial::bencher::{self, Around, Function, TrialError};
 
 /// Tells a process that it runs under callgrind, and which variants it is to run: their numbers joined by commas, after
 /// the name of what they belong to and a colon.
@@ -28,6 +28,9 @@ const FUNCTION: &str = "by_turns_core::count::callgrind::counted_iteration";
 pub fn is_here() -> bool {
     env::var_os(VARIANTS).is_some()
 }
+
+// What surrounds an iteration is not counted, nor taken off.
+const AROUND: Around = Around { iteration: counted_iteration, nothing: |_| () };
 
 /// The counted region: one iteration, one call through `dyn FnMut` and some ten instructions around it, the
 /// same for all variants.
@@ -55,7 +58,7 @@ pub fn selected(name: &str) -> Vec<usize> {
 /// # Errors
 /// What the variant fails with.
 pub fn count(function: &Function<'_>) -> Result<(), TrialError> {
-    bencher::call(function, &mut |mut workload| workload.counted(counted_iteration, 1))
+    bencher::call(function, &mut |mut workload| workload.counted(AROUND, 1))
 }
 
 /// What one iteration executes.

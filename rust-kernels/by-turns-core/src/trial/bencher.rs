@@ -37,6 +37,27 @@ pub enum Workload<'a> {
     Clocked(&'a mut dyn FnMut(u64) -> Duration),
     /// One call is a sample.
     Fixed(&'a mut dyn FnMut() -> Sample),
+    /// Iterations for which something is prepared outside of the time.
+    Prepared(&'a mut dyn Prepared),
+    /// Does so many iterations, or none, and says how long they took. What one costs is the difference to none.
+    Driven(&'a mut dyn FnMut(u64) -> Duration),
+}
+
+/// Iterations for which something is prepared that is neither timed nor counted.
+pub trait Prepared {
+    /// Drops what earlier iterations have left, and prepares for so many.
+    fn prepare(&mut self, iterations: u64);
+    /// Does one of them.
+    fn run(&mut self);
+}
+
+/// What counts an iteration.
+#[derive(Clone, Copy)]
+pub struct Around {
+    /// Counts what it calls.
+    pub iteration: fn(&mut dyn FnMut()),
+    /// Counts what surrounds the next iteration, to be taken off its count: what drives a future.
+    pub nothing: fn(&mut dyn FnMut()),
 }
 
 impl Workload<'_> {
@@ -45,17 +66,31 @@ impl Workload<'_> {
         match self {
             // As it is: a reference to it would be one more indirect call.
             Workload::Repeated(run) => user(*run),
-            Workload::Clocked(run) => user(&mut || _ = run(1)),
+            Workload::Clocked(run) | Workload::Driven(run) => user(&mut || _ = run(1)),
             Workload::Fixed(run) => user(&mut || drop(run())),
+            Workload::Prepared(prepared) => user(&mut || {
+                prepared.prepare(1);
+                prepared.run();
+            }),
         }
     }
 
     /// Does it once to warm up, and then so many times inside `around`.
-    pub fn counted(&mut self, around: fn(&mut dyn FnMut()), times: u32) {
-        self.single(|run| {
-            run();
-            (0..times).for_each(|_| around(run));
-        });
+    pub fn counted(&mut self, around: Around, times: u32) {
+        self.single(|run| run());
+        for _ in 0..times {
+            match self {
+                Workload::Prepared(prepared) => {
+                    prepared.prepare(1);
+                    (around.iteration)(&mut || prepared.run());
+                }
+                Workload::Driven(run) => {
+                    (around.nothing)(&mut || _ = run(0));
+                    (around.iteration)(&mut || _ = run(1));
+                }
+                _ => self.single(around.iteration),
+            }
+        }
     }
 }
 
@@ -98,8 +133,8 @@ impl Bencher<'_> {
         self.failure.get_or_insert(message.into());
     }
 
-    /// Only the first call is carried out.
-    fn hand_over(&mut self, workload: Workload<'_>) {
+    /// Measures any workload. Only the first call is carried out.
+    pub fn hand_over(&mut self, workload: Workload<'_>) {
         self.calls += 1;
         if self.calls == 1 && self.failure.is_none() {
             (self.user)(workload);
@@ -130,6 +165,8 @@ pub fn call(function: &Function<'_>, user: &mut dyn FnMut(Workload<'_>)) -> Resu
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
 
     fn once(function: impl Fn(&mut Bencher)) -> Result<(), TrialError> {
@@ -188,9 +225,56 @@ mod tests {
                 })
             },
         ];
+        let around = Around { iteration: around, nothing: |_| unreachable!("it is for what is driven") };
         for kind in kinds {
             call(kind, &mut |mut workload| workload.counted(around, 2)).expect("a countable variant");
         }
         assert_eq!((runs.get(), INSIDE.load(Ordering::Relaxed)), (9, 6));
+    }
+
+    thread_local! {
+        static SEEN: RefCell<String> = const { RefCell::new(String::new()) };
+    }
+
+    fn seen(what: &str) {
+        SEEN.with_borrow_mut(|seen| *seen += what);
+    }
+
+    const SEEING: Around = Around {
+        iteration: |run| {
+            seen("[");
+            run();
+            seen("]");
+        },
+        nothing: |run| {
+            seen("(");
+            run();
+            seen(")");
+        },
+    };
+
+    #[test]
+    fn what_is_counted_of_a_prepared_iteration_is_without_its_preparation() {
+        struct Seeing;
+        impl Prepared for Seeing {
+            fn prepare(&mut self, iterations: u64) {
+                seen(&format!("p{iterations}"));
+            }
+            fn run(&mut self) {
+                seen("r");
+            }
+        }
+        Workload::Prepared(&mut Seeing).counted(SEEING, 2);
+        assert_eq!(SEEN.take(), "p1rp1[r]p1[r]");
+    }
+
+    #[test]
+    fn what_drives_an_iteration_is_counted_apart() {
+        let run = &mut |iterations: u64| {
+            seen(&iterations.to_string());
+            Duration::ZERO
+        };
+        Workload::Driven(run).counted(SEEING, 2);
+        assert_eq!(SEEN.take(), "1(0)[1](0)[1]");
     }
 }

@@ -30,7 +30,7 @@ use crate::study::checks::Variant;
 use by_turns_core::base::key::Key;
 use by_turns_core::base::panics;
 use by_turns_core::trial::bencher::{self, TrialError, Workload};
-use by_turns_core::trial::sampling::timed;
+use by_turns_core::trial::sampling::{timed, timed_batches};
 
 /// Runs a study with the arguments of the command line, which are Criterion's: the whole of `benches/criterion.rs`. An
 /// argument that stands in the name of a benchmark as it is, such as `box+arc`, is no regular expression. Ends the
@@ -132,7 +132,8 @@ fn time(workload: &mut Workload<'_>, iterations: u64) -> f64 {
     let nanoseconds = |time: Duration| time.as_nanos() as f64;
     match workload {
         Workload::Repeated(run) => nanoseconds(timed(*run, iterations)),
-        Workload::Clocked(run) => nanoseconds(run(iterations)),
+        Workload::Clocked(run) | Workload::Driven(run) => nanoseconds(run(iterations)),
+        Workload::Prepared(prepared) => nanoseconds(timed_batches(*prepared, iterations)),
         Workload::Fixed(run) => {
             let samples = (0..iterations).map(|_| run());
             samples.map(|sample| nanoseconds(sample.elapsed) / sample.iterations as f64).sum()
