@@ -1,22 +1,89 @@
-//! What `cargo bench -- …` asks for.
+//! What `cargo bench -- …` asks for. Cargo, nextest and IDEs send the options of libtest; so those are understood as well.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::builder::Variant;
+use crate::format::Format;
+use by_turns_core::base::key::Key;
+
 /// What is understood.
 pub const HELP: &str = "\
-cargo bench --bench <name> -- [part of a name …] [options]
+Usage: cargo bench [--bench <name>] -- [filter …] [options]
 
-  --quick             4 processes: shows that everything works, concludes nothing
-  --long              96 processes instead of 24
-  --processes <n>     so many
-  --json              the table as JSON
-  --no-layouts        without a link order for each process
-  --exact <folder>    count only what is exact, and write <folder>/<bench>.counts.csv
-  --gate <folder>     count only what is exact, compare with what --exact wrote there, print a table in
-                      Markdown, and fail if something grew by more than it may
-  --allow <counter>=<n>  how many per cent it may grow: instructions, allocations, allocated_bytes, system_calls,
-                      future_bytes; 1 for instructions and 0 for the others unless you say so";
+A filter selects the variants whose name, such as sorting/stable@items=10, contains it, and their baselines. If it selects
+only a baseline, all variants that are compared with that are measured.
+
+      --exact                    a filter must equal the whole name
+      --skip <filter>            leave out variants whose name contains it; may be repeated
+      --list                     print the names of the variants
+      --test                     check that variants do equal work, and measure nothing, as `cargo test --benches` does
+
+      --quick                    4 processes: shows that the bench works, concludes nothing
+      --long                     96 processes instead of 24
+      --processes <number>       as many processes
+      --no-layouts               no link order of its own for each process
+
+      --format <format>          of the table: pretty, json, csv, markdown, bencher (lines of libtest, which bencher.dev and
+                                 github-action-benchmark read), criterion (messages of cargo-criterion)
+  -q, --quiet                    no progress
+  -h, --help                     print this
+
+      --save-counts <file>       only count, and write the counts into this file; benches that are in it already keep theirs
+      --gate <file>              only count, compare with the counts in this file, print a table in Markdown, and fail if one
+                                 grew by more than it may
+      --allow <counter>=<number> by how many per cent it may grow: instructions, allocations, allocated_bytes, system_calls,
+                                 future_bytes; 1 for instructions and 0 for the others by default; may be repeated
+
+These options of libtest have no effect: --nocapture, --no-capture, --show-output, --include-ignored, --test-threads, --color,
+--report-time, --ensure-time, --exclude-should-panic, --fail-fast, --logfile, --shuffle, --shuffle-seed, -Z. No variant is ignored,
+so --ignored selects none.";
+
+/// Whether an option has a value.
+#[derive(Clone, Copy)]
+enum Value {
+    No,
+    /// Only behind `=`.
+    Perhaps,
+    /// What it is.
+    Of(&'static str),
+}
+
+const OPTIONS: &[(&str, Value)] = &[
+    ("--bench", Value::No),
+    ("--test", Value::No),
+    ("--exact", Value::No),
+    ("--skip", Value::Of("filter")),
+    ("--list", Value::No),
+    ("--ignored", Value::No),
+    ("--quick", Value::No),
+    ("--long", Value::No),
+    ("--processes", Value::Of("number")),
+    ("--no-layouts", Value::No),
+    ("--format", Value::Of("format")),
+    ("--quiet", Value::No),
+    ("-q", Value::No),
+    ("--help", Value::No),
+    ("-h", Value::No),
+    ("--save-counts", Value::Of("file")),
+    ("--gate", Value::Of("file")),
+    ("--allow", Value::Of("counter and per cent")),
+    // Without effect.
+    ("--nocapture", Value::No),
+    ("--no-capture", Value::No),
+    ("--show-output", Value::No),
+    ("--include-ignored", Value::No),
+    ("--test-threads", Value::Of("number")),
+    ("--color", Value::Of("auto, always or never")),
+    ("--report-time", Value::Perhaps),
+    ("--ensure-time", Value::No),
+    ("--exclude-should-panic", Value::No),
+    ("--fail-fast", Value::No),
+    ("--logfile", Value::Of("file")),
+    ("--shuffle", Value::No),
+    ("--shuffle-seed", Value::Of("number")),
+    ("-Z", Value::Of("feature")),
+];
 
 /// How much is measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,10 +108,12 @@ pub enum Task {
     Prove,
     /// Measure all.
     Measure,
-    /// Count what is exact, into this folder.
+    /// Count what is exact, into this file.
     Count(PathBuf),
-    /// Count what is exact, and compare it with what is in this folder.
+    /// Count what is exact, and compare it with what is in this file.
     Gate(PathBuf),
+    /// Print the names.
+    List,
     /// Say what is understood.
     Help,
 }
@@ -55,11 +124,19 @@ pub struct Arguments {
     /// What is to be done.
     pub task: Task,
     /// Parts of names, one of which is in each name that is wanted.
-    pub filter: Vec<String>,
+    filter: Vec<String>,
+    /// Parts of names that are not wanted.
+    skip: Vec<String>,
+    /// Whether these are whole names.
+    exact: bool,
+    /// Whether only what is ignored is wanted, which is nothing.
+    ignored: bool,
     /// How much is measured.
     pub profile: Profile,
-    /// Whether the table is printed as JSON.
-    pub json: bool,
+    /// How the table is printed.
+    pub format: Format,
+    /// Whether no progress is shown.
+    pub quiet: bool,
     /// Whether each process has a link order of its own, where that is possible.
     pub layouts: bool,
     /// How much each counter may grow, in per cent.
@@ -72,61 +149,151 @@ impl Arguments {
     /// # Errors
     /// The first that is not understood.
     pub fn of(given: impl IntoIterator<Item = String>) -> Result<Self, String> {
-        let given: Vec<String> = given.into_iter().collect();
         let mut found = Self {
             task: Task::Prove,
             filter: vec![],
+            skip: vec![],
+            exact: false,
+            ignored: false,
             profile: STANDARD,
-            json: false,
+            format: Format::Pretty,
+            quiet: false,
             layouts: true,
             allowed: BTreeMap::new(),
         };
-        if given.iter().any(|word| word == "--help") {
-            return Ok(Self { task: Task::Help, ..found });
-        }
-        // Cargo says it for `cargo bench`, and not for `cargo test`, whose arguments mean nothing here.
-        if !given.iter().any(|word| word == "--bench") {
-            return Ok(found);
-        }
-        found.task = Task::Measure;
-        let mut words = given.into_iter();
+        // Cargo says `--bench` for `cargo bench`, and not for `cargo test`.
+        let (mut bench, mut other) = (false, None);
+        let mut words = given.into_iter().peekable();
         while let Some(word) = words.next() {
-            let mut value = |of: &str| words.next().ok_or_else(|| format!("{word}: which {of}?"));
-            match word.as_str() {
-                "--bench" => {}
+            if word == "--" {
+                found.filter.extend(words);
+                break;
+            }
+            if !word.starts_with('-') {
+                found.filter.push(word);
+                continue;
+            }
+            let (name, behind) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None if word.starts_with("-Z") && word.len() > 2 => ("-Z", Some(word[2..].to_owned())),
+                None => (word.as_str(), None),
+            };
+            let Some((name, value)) = OPTIONS.iter().find(|(option, _)| *option == name) else {
+                return Err(unknown(name));
+            };
+            let value = match value {
+                Value::No if behind.is_some() => return Err(format!("{name} has no value")),
+                Value::No | Value::Perhaps => behind.unwrap_or_default(),
+                // Cargo appends `--bench`, which is no value.
+                Value::Of(what) => behind
+                    .or_else(|| words.next_if(|next| !next.starts_with('-')))
+                    .ok_or_else(|| format!("{name}: which {what}?"))?,
+            };
+            match *name {
+                "--bench" => bench = true,
+                "--test" => other = Some(Task::Prove),
+                "--list" => other = Some(Task::List),
+                "--help" | "-h" => return Ok(Self { task: Task::Help, ..found }),
+                "--save-counts" => other = Some(Task::Count(PathBuf::from(value))),
+                "--gate" => other = Some(Task::Gate(PathBuf::from(value))),
+                "--exact" => found.exact = true,
+                "--skip" => found.skip.push(value),
+                "--ignored" => found.ignored = true,
                 "--quick" => found.profile = QUICK,
                 "--long" => found.profile = LONG,
                 "--processes" => {
-                    let text = value("number")?;
-                    let number = text.parse().ok().filter(|number| *number > 0);
+                    let number = value.parse().ok().filter(|number| *number > 0);
                     found.profile.processes =
-                        number.ok_or_else(|| format!("--processes: {text:?} is no number"))?;
+                        number.ok_or_else(|| format!("--processes: {value:?} is no number above 0"))?;
                 }
-                "--json" => found.json = true,
+                "--format" => found.format = Format::of(&value)?,
+                "--quiet" | "-q" => found.quiet = true,
                 "--no-layouts" => found.layouts = false,
-                "--exact" => found.task = Task::Count(PathBuf::from(value("folder")?)),
-                "--gate" => found.task = Task::Gate(PathBuf::from(value("folder")?)),
                 "--allow" => {
-                    let text = value("counter and per cent")?;
-                    let said = text
+                    let said = value
                         .split_once('=')
                         .and_then(|(counter, most)| Some((counter, most.parse::<f64>().ok()?)));
                     let (counter, most) = said
                         .filter(|(_, most)| *most >= 0.0)
-                        .ok_or_else(|| format!("--allow: {text:?} is not like instructions=2"))?;
+                        .ok_or_else(|| format!("--allow: {value:?} is not like instructions=2"))?;
                     found.allowed.insert(counter.to_owned(), most);
                 }
-                other if other.starts_with('-') => return Err(format!("{other} is not understood\n{HELP}")),
-                part => found.filter.push(part.to_owned()),
+                _ => {} // without effect
             }
         }
+        found.task = match other {
+            Some(Task::Count(_) | Task::Gate(_)) if !bench => {
+                return Err("only an optimised program is counted: use `cargo bench`".to_owned());
+            }
+            Some(task) => task,
+            None if bench => Task::Measure,
+            None => Task::Prove,
+        };
         Ok(found)
     }
 
-    /// Whether a name is wanted.
-    pub fn wants(&self, name: &str) -> bool {
-        self.filter.is_empty() || self.filter.iter().any(|part| name.contains(part.as_str()))
+    /// The keys of what is wanted of all that a bench can measure; baselines only where they are wanted themselves.
+    pub fn chosen<'v>(&self, all: &'v [Variant]) -> Vec<&'v Key> {
+        let skipped = |key: &Key| self.skip.iter().any(|part| self.holds(key, part));
+        let wanted = |key: &Key| {
+            !self.ignored
+                && !skipped(key)
+                && (self.filter.is_empty() || self.filter.iter().any(|part| self.holds(key, part)))
+        };
+        let own: Vec<&Variant> = all.iter().filter(|variant| !variant.control).collect();
+        // A time alone says nothing.
+        let only_baseline = |of: &Variant| {
+            let with = |other: &&&Variant| other.baseline == of.baseline;
+            self.task == Task::Measure
+                && of.baseline.is_some_and(|baseline| wanted(&all[baseline].key))
+                && !own.iter().filter(with).any(|other| wanted(&other.key))
+                && !skipped(&of.key)
+        };
+        let chosen = own.iter().filter(|variant| wanted(&variant.key) || only_baseline(variant));
+        chosen.map(|variant| &variant.key).collect()
     }
+
+    fn holds(&self, key: &Key, part: &str) -> bool {
+        let name = key.to_string();
+        if self.exact { name == part } else { name.contains(part) }
+    }
+
+    /// Why nothing is wanted.
+    pub fn nothing(&self) -> String {
+        let quoted =
+            |parts: &[String]| parts.iter().map(|part| format!("{part:?}")).collect::<Vec<_>>().join(" or ");
+        let skipped =
+            if self.skip.is_empty() { String::new() } else { format!(" --skip {}", quoted(&self.skip)) };
+        match (self.ignored, self.filter.is_empty()) {
+            (true, _) => "no variant is ignored".to_owned(),
+            (false, true) => format!("no variant is left by{skipped}"),
+            (false, false) => format!("no variant matches {}{skipped}", quoted(&self.filter)),
+        }
+    }
+}
+
+/// Says what an option that is not understood may have been meant for.
+fn unknown(name: &str) -> String {
+    let far = |option: &str| distance(name, option);
+    let closest = OPTIONS.iter().map(|(option, _)| *option).min_by_key(|option| far(option)).expect("some");
+    let meant =
+        if far(closest) <= 1 + name.len() / 4 { format!("did you mean {closest}? ") } else { String::new() };
+    format!("{name} is no option; {meant}`--help` lists all")
+}
+
+/// By how many characters, inserted, removed or replaced, two words differ.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, c) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (column, d) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(c != *d);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
 }
 
 #[cfg(test)]
@@ -134,29 +301,136 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Result<Arguments, String> {
-        Arguments::of(text.split(' ').map(str::to_owned))
+        Arguments::of(text.split_whitespace().map(str::to_owned))
+    }
+
+    fn task(text: &str) -> Task {
+        of(text).expect("understood").task
     }
 
     #[test]
     fn what_cargo_says_tells_a_bench_from_a_test() {
-        assert_eq!(of("--bench").expect("a bench").task, Task::Measure);
-        assert_eq!(of("--nocapture").expect("a test").task, Task::Prove);
-        assert_eq!(of("--help").expect("a question").task, Task::Help);
+        assert_eq!(task("--bench"), Task::Measure);
+        assert_eq!(task(""), Task::Prove);
+        assert_eq!(task("--test --bench"), Task::Prove);
+        for help in ["-h", "--help", "--quick --help --bench", "--help --fast"] {
+            assert_eq!(task(help), Task::Help, "{help}");
+        }
     }
 
     #[test]
-    fn every_option_is_understood_and_no_other() {
-        let found =
-            of("box --quick --processes 7 --json --no-layouts --gate base --allow instructions=2.5 --bench")
-                .expect("all are known");
-        assert_eq!(found.profile, Profile { processes: 7, ..QUICK });
-        assert_eq!(found.task, Task::Gate(PathBuf::from("base")));
-        assert_eq!(found.allowed, BTreeMap::from([("instructions".to_owned(), 2.5)]));
-        assert!(found.json && !found.layouts && found.wants("b/boxed") && !found.wants("b/inline"));
-        for wrong in
-            ["--fast", "--processes", "--processes 0", "--allow instructions", "--allow x=-1", "--exact"]
-        {
-            assert!(of(&format!("--bench {wrong}")).is_err(), "{wrong}");
+    fn what_others_send_is_understood() {
+        // nextest, rust-analyzer and IntelliJ, in this order.
+        for list in ["--list --format terse", "--list --format terse --ignored", "--list"] {
+            assert_eq!(task(list), Task::List);
         }
+        assert_eq!(task("--exact b/boxed --nocapture"), Task::Prove);
+        assert_eq!(task("--exact b/boxed --nocapture --bench"), Task::Measure);
+        assert_eq!(task("--nocapture --no-capture --show-output --include-ignored --bench"), Task::Measure);
+        assert_eq!(task("-Z unstable-options --format=json --report-time --show-output"), Task::Prove);
+        assert_eq!(
+            task("-Zunstable-options --report-time=plain --ensure-time --exclude-should-panic"),
+            Task::Prove
+        );
+        assert_eq!(task("--test-threads 1 --test-threads=1 --color always --color=never"), Task::Prove);
+        assert_eq!(task("--fail-fast --logfile x --shuffle --shuffle-seed 1"), Task::Prove);
+        assert!(of("-q").expect("known").quiet && of("--quiet").expect("known").quiet);
+    }
+
+    #[test]
+    fn every_option_is_understood_with_its_value() {
+        let found = of("box --quick --processes 7 --format csv --no-layouts --gate base.csv --allow instructions=2.5 --bench")
+            .expect("all are known");
+        assert_eq!(found.profile, Profile { processes: 7, ..QUICK });
+        assert_eq!(found.task, Task::Gate(PathBuf::from("base.csv")));
+        assert_eq!(found.allowed, BTreeMap::from([("instructions".to_owned(), 2.5)]));
+        assert!(found.format == Format::Csv && !found.layouts && !found.quiet);
+        assert_eq!(found, of("box --quick --processes=7 --format=csv --no-layouts --gate=base.csv --allow=instructions=2.5 --bench").expect("the same"));
+        assert_eq!(of("--long").expect("known").profile, LONG);
+        assert_eq!(task("--save-counts=a/b.csv --bench"), Task::Count(PathBuf::from("a/b.csv")));
+    }
+
+    #[test]
+    fn every_option_is_in_the_help() {
+        for (option, _) in OPTIONS.iter().filter(|(option, _)| *option != "--bench") {
+            assert!(HELP.contains(option), "{option}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        for (wrong, said) in [
+            ("--bench --quik", "--quik is no option; did you mean --quick? `--help` lists all"),
+            ("--bench --saev-counts=x", "--saev-counts is no option; did you mean --save-counts?"),
+            ("--json", "--json is no option"),
+            ("--unheard-of", "--unheard-of is no option; `--help` lists all"),
+            ("--save-counts --bench", "--save-counts: which file?"),
+            ("--gate --bench", "--gate: which file?"),
+            ("--processes", "--processes: which number?"),
+            ("--processes 0", "\"0\" is no number above 0"),
+            ("--processes x", "\"x\" is no number above 0"),
+            ("--quick=yes", "--quick has no value"),
+            ("--format xml", "\"xml\""),
+            ("--allow instructions", "is not like instructions=2"),
+            ("--allow x=-1", "is not like instructions=2"),
+            ("--save-counts x", "use `cargo bench`"),
+        ] {
+            let why = of(wrong).expect_err(wrong);
+            assert!(why.contains(said), "{wrong}: {why}");
+        }
+    }
+
+    /// What is chosen of these, where `b` and `c` are compared with `a`, and `d` with `inline` of another load.
+    fn chosen(text: &str) -> Vec<String> {
+        let variant = |(at, name, load, baseline): (usize, &str, &str, Option<usize>)| Variant {
+            key: Key::new("x", name, load),
+            declared: at,
+            baseline,
+            control: at > 4,
+        };
+        let all = [
+            (0, "a", "", None),
+            (1, "b", "", Some(0)),
+            (2, "bc", "", Some(0)),
+            (3, "inline", "n=1", None),
+            (4, "d", "n=1", Some(3)),
+            (5, "a (A/A)", "", Some(0)),
+        ]
+        .map(variant);
+        of(text).expect("understood").chosen(&all).into_iter().map(Key::to_string).collect()
+    }
+
+    #[test]
+    fn filters_choose() {
+        assert_eq!(chosen("--bench"), ["x/a", "x/b", "x/bc", "x/inline@n=1", "x/d@n=1"]);
+        assert_eq!(chosen("x/b --bench"), ["x/b", "x/bc"]);
+        assert_eq!(chosen("x/b --exact --bench"), ["x/b"]);
+        assert_eq!(chosen("x/bc x/d@n=1 --exact --bench"), ["x/bc", "x/d@n=1"]);
+        assert_eq!(chosen("--skip b --skip n=1 --bench"), ["x/a"]);
+        assert_eq!(chosen("--exact --skip x/b @n=1 --bench"), [""; 0], "@n=1 is no whole name");
+        assert_eq!(chosen("n=1 --skip inline --bench"), ["x/d@n=1"]);
+        assert_eq!(chosen("--ignored"), [""; 0]);
+        assert_eq!(chosen("--include-ignored n=1"), ["x/inline@n=1", "x/d@n=1"]);
+        assert_eq!(chosen("-- --bench"), [""; 0], "a filter that looks like an option");
+    }
+
+    #[test]
+    fn a_filter_for_a_baseline_alone_chooses_what_is_compared_with_it() {
+        assert_eq!(chosen("inline --bench"), ["x/inline@n=1", "x/d@n=1"]);
+        assert_eq!(chosen("x/a --bench"), ["x/a", "x/b", "x/bc"]);
+        assert_eq!(chosen("x/a x/bc --bench"), ["x/a", "x/bc"]);
+        assert_eq!(chosen("x/a --skip bc --bench"), ["x/a", "x/b"]);
+        // Equal work can be proved, and counts taken, of one alone.
+        assert_eq!(chosen("x/a --exact --nocapture"), ["x/a"]);
+        assert_eq!(chosen("x/a --save-counts=x --bench"), ["x/a"]);
+    }
+
+    #[test]
+    fn why_nothing_is_chosen_is_said() {
+        let why = |text| of(text).expect("understood").nothing();
+        assert_eq!(why("boxed"), "no variant matches \"boxed\"");
+        assert_eq!(why("a b --skip c"), "no variant matches \"a\" or \"b\" --skip \"c\"");
+        assert_eq!(why("--skip c"), "no variant is left by --skip \"c\"");
+        assert_eq!(why("--ignored"), "no variant is ignored");
     }
 }

@@ -296,8 +296,9 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
                 return Err(format!("{key} was added twice"));
             }
         }
-        if !variants.iter().any(|variant| variant.baseline.is_some()) {
-            let which = if self.declared.len() < 2 { "add two variants" } else { "no name holds that" };
+        if firsts.iter().enumerate().all(|(way, first)| way == *first) {
+            let which =
+                if self.declared.len() < 2 { "add two variants" } else { "add two variants of one load" };
             return Err(format!("{}: nothing to compare: {which}", self.title));
         }
         Ok(variants)
@@ -471,6 +472,9 @@ mod tests {
         bench.prove(&variants).expect("equal work, for each parameter");
         let some = bench.variants(|key| key.variant == "d").expect("sound");
         assert_eq!(names(&some), ["b/c@n=2", "b/d@n=2", "b/c (A/A)@n=2"]);
+        let alone = bench.variants(|key| key.variant == "c").expect("its equal work can be proved");
+        assert_eq!(names(&alone), ["b/c@n=2"]);
+        bench.prove(&alone).expect("equal in its first two calls");
     }
 
     #[test]
@@ -681,7 +685,8 @@ mod tests {
         assert!(refusal(bench(&[("a", 1), ("a", 1)])).contains("twice"));
         assert!(refusal(bench(&[("a", 1), ("", 1)])).contains("need a name"));
         assert!(refusal(bench(&[("b\n", 1), ("b\\n", 1)])).contains("b/b\\n was added twice"));
-        assert!(bench(&[("a", 1), ("b", 1)]).variants(|_| false).is_err());
+        let loads = bench(&[("a", 1)]).load("n=2").variant("b", |turn| turn.iter(|| 1));
+        assert!(refusal(loads).contains("of one load"));
     }
 
     #[test]

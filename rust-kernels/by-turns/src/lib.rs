@@ -5,6 +5,7 @@ mod arguments;
 mod builder;
 mod counts;
 mod episodes;
+mod format;
 mod gate;
 mod layouts;
 mod program;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::fs;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::exit;
 
@@ -21,7 +21,7 @@ use by_turns_core::base::key::Key;
 use by_turns_core::base::random;
 use by_turns_core::count::callgrind;
 use by_turns_core::count::table::{self, Count};
-use by_turns_core::judge::interval::median;
+use by_turns_core::judge::interval::{Estimate, median};
 use by_turns_core::judge::pairs::{Time, Trials};
 use by_turns_core::judge::verdict::{Row, Verdict, judge};
 use by_turns_core::trial::rounds;
@@ -46,7 +46,18 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             println!("{HELP}");
             return Ok(());
         }
-        let variants = self.variants(|key| arguments.wants(&key.to_string()))?;
+        let all = self.variants(|_| true)?;
+        let chosen = arguments.chosen(&all);
+        if arguments.task == Task::List {
+            let names: Vec<String> = chosen.iter().map(|key| key.to_string()).collect();
+            print!("{}", arguments.format.list(&names));
+            return Ok(());
+        }
+        if chosen.is_empty() {
+            eprintln!("{}: {}; 0 measured", self.name, arguments.nothing());
+            return Ok(()); // cargo goes on with the next bench
+        }
+        let variants = self.variants(|key| chosen.contains(&key))?;
         let proved = self.prove(&variants)?;
         if let Some(episode) = Episode::of_this_process() {
             if episode.bench != self.name {
@@ -56,7 +67,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             exit(0);
         }
         match &arguments.task {
-            Task::Prove | Task::Help => {
+            Task::Prove | Task::Help | Task::List => {
                 println!("{}: all do equal work; `cargo bench` measures them", self.name);
                 Ok(())
             }
@@ -65,18 +76,15 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 Ok(())
             }
             Task::Count(_) | Task::Gate(_) if !cfg!(unix) => Err(ELSEWHERE.to_owned()),
-            Task::Count(folder) => {
-                let counts = self.exact(&variants)?;
-                let file = self.counts_file(folder);
-                fs::create_dir_all(folder).map_err(|error| error.to_string())?;
-                fs::write(&file, table::table(&self.name, &counts)).map_err(|error| error.to_string())?;
-                println!("{} exact numbers in {}", counts.len(), file.display());
-                Ok(())
-            }
-            Task::Gate(folder) => self.gate(&variants, folder, &arguments.allowed),
+            Task::Count(file) => self.save_counts(&variants, &typed(file)),
+            Task::Gate(file) => self.gate(&variants, &typed(file), &arguments.allowed),
             Task::Measure if cfg!(debug_assertions) => {
                 Err("this is a debug build, in which async code is slower than it is: use `cargo bench`"
                     .to_owned())
+            }
+            Task::Measure if variants.iter().all(|variant| variant.baseline.is_none()) => {
+                eprintln!("{}: nothing is compared with {}; 0 measured", self.name, variants[0].key);
+                Ok(())
             }
             Task::Measure => self.measure(&variants, &arguments),
         }
@@ -108,32 +116,39 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     fn exact(&self, variants: &[Variant]) -> Result<Vec<Count>, String> {
         let (counts, missing) = counts::count(self, variants)?;
         missing.iter().for_each(|why| eprintln!("{why}"));
-        if counts.is_empty() {
-            Err(format!("{}: nothing exact could be counted", self.name))
-        } else {
-            Ok(counts)
-        }
+        if counts.is_empty() { Err(format!("{}: nothing could be counted", self.name)) } else { Ok(counts) }
     }
 
-    fn counts_file(&self, folder: &Path) -> PathBuf {
-        folder.join(format!("{}.counts.csv", self.name))
+    /// Writes the counts into a file, in place of those that this bench has there.
+    fn save_counts(&self, variants: &[Variant], file: &Path) -> Result<(), String> {
+        let at = |error: io::Error| format!("{}: {error}", file.display());
+        let mut all = match fs::read_to_string(file) {
+            Ok(text) => table::read(&text)
+                .ok_or_else(|| format!("{} exists and is no table of counts", file.display()))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => vec![],
+            Err(error) => return Err(at(error)),
+        };
+        let counts = self.exact(variants)?;
+        let number = counts.len();
+        all.retain(|count| count.key.bench != self.name);
+        all.extend(counts);
+        fs::create_dir_all(file.parent().unwrap_or(file)).map_err(at)?;
+        fs::write(file, table::of(&all)).map_err(at)?;
+        println!("{}: {number} counts in {}", self.name, file.display());
+        Ok(())
     }
 
-    fn gate(
-        &self,
-        variants: &[Variant],
-        folder: &Path,
-        allowed: &BTreeMap<String, f64>,
-    ) -> Result<(), String> {
+    fn gate(&self, variants: &[Variant], file: &Path, allowed: &BTreeMap<String, f64>) -> Result<(), String> {
         if let Some(unknown) =
             allowed.keys().find(|name| !counts::COUNTERS.iter().any(|(counter, _)| counter == name))
         {
             return Err(format!("--allow: there is no counter {unknown}\n{HELP}"));
         }
-        let file = self.counts_file(folder);
-        let text = fs::read_to_string(&file)
-            .map_err(|error| format!("{}: {error}; `-- --exact <folder>` writes it", file.display()))?;
-        let before = table::read(&text).ok_or_else(|| format!("{} is no table of counts", file.display()))?;
+        let text = fs::read_to_string(file)
+            .map_err(|error| format!("{}: {error}; --save-counts writes it", file.display()))?;
+        let mut before =
+            table::read(&text).ok_or_else(|| format!("{} is no table of counts", file.display()))?;
+        before.retain(|count| count.key.bench == self.name);
         let gate = gate::compare(&self.name, &before, &self.exact(variants)?, allowed);
         println!("{}", gate.table);
         if gate.passed { Ok(()) } else { exit(1) }
@@ -143,7 +158,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let folder = store::folder(&self.name).map_err(|error| format!("no folder for the run: {error}"))?;
         let before = Before::now();
         let (counts, mut notes) = counts::count(self, variants)?;
-        if std::io::stderr().is_terminal() {
+        if std::io::stderr().is_terminal() && !arguments.quiet {
             eprintln!("{}: compiling once more, for link orders", self.name);
         }
         let linked = match arguments.layouts {
@@ -151,7 +166,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             false => Err("--no-layouts".to_owned()),
         };
         let seed = random::new_seed().map_err(|error| format!("no random numbers: {error}"))?;
-        let (samples, processes) = self.rounds(&arguments.profile, seed, linked.as_ref().ok(), &folder)?;
+        let (samples, processes) = self.rounds(arguments, seed, linked.as_ref().ok(), &folder)?;
         let trials = trials(&samples, &arguments.profile)?;
         let orders = match &linked {
             Ok(_) => "each with a link order of its own",
@@ -187,18 +202,14 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let json = format!("{:#}", report.json());
         let kept = fs::write(folder.join("report.json"), format!("{json}\n"));
         kept.map_err(|error| format!("the table could not be kept: {error}"))?;
-        if arguments.json {
-            println!("{json}")
-        } else {
-            println!("{report}")
-        }
+        println!("{}", arguments.format.table(&report));
         Ok(())
     }
 
     /// The samples of all rounds, and the processes that took them.
     fn rounds(
         &self,
-        profile: &Profile,
+        arguments: &Arguments,
         seed: u64,
         linked: Option<&Linked>,
         folder: &Path,
@@ -206,7 +217,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let to = folder.join(format!("samples-{}.csv", std::process::id()));
         let (mut samples, mut processes) = (String::new(), Vec::new());
-        let shown = std::io::stderr().is_terminal();
+        let Arguments { profile, quiet, .. } = arguments;
+        let shown = std::io::stderr().is_terminal() && !quiet;
         for number in 0..profile.processes {
             if shown {
                 eprint!("\r{}: process {} of {} ", self.name, number + 1, profile.processes);
@@ -267,16 +279,23 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         }
         let line = |variant: &Variant| {
             let settings = &self.declared[variant.declared].settings;
-            let mut times: Vec<f64> =
-                trials.get(&variant.key).into_iter().flatten().map(|(_, time)| time.ns).collect();
-            let time_ns =
-                if times.is_empty() { f64::NAN } else { median(&mut times) / settings.units as f64 };
+            let mut times: Vec<(u32, f64)> = trials
+                .get(&variant.key)
+                .into_iter()
+                .flatten()
+                .map(|(_, time)| (time.episode, time.ns / settings.units as f64))
+                .collect();
+            let (time_ns, time_deviation_ns) = middle(&times).unzip();
+            times.iter_mut().for_each(|(_, ns)| *ns = ns.ln());
+            let interval = Estimate::of(&times).map(|ns| [ns.low, ns.high].map(f64::exp));
             let mine = counts.iter().filter(|count| count.key == variant.key);
             let line = Line {
                 variant: variant.key.variant.clone(),
                 load: variant.key.parameter.clone(),
                 unit: settings.unit.clone(),
-                time_ns,
+                time_ns: time_ns.unwrap_or(f64::NAN),
+                time_interval_ns: interval,
+                time_deviation_ns,
                 baseline: variant.baseline.map(|baseline| variants[baseline].key.variant.clone()),
                 control: variant.control,
                 counts: mine.map(|count| (count.counter.clone(), count.value)).collect(),
@@ -302,9 +321,24 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     }
 }
 
+/// A path as it was typed: in the folder of cargo, which starts a bench in that of its package.
+fn typed(path: &Path) -> PathBuf {
+    let of_cargo = fs::read_link(format!("/proc/{}/cwd", std::os::unix::process::parent_id()));
+    let folder = if std::env::var_os("CARGO").is_some() { of_cargo.ok() } else { None };
+    folder.or_else(|| std::env::current_dir().ok()).unwrap_or_default().join(path)
+}
+
 fn neighbours(variants: &[Variant]) -> Vec<Vec<usize>> {
     let pairs = variants.iter().enumerate().filter_map(|(at, variant)| Some((at, variant.baseline?)));
     rounds::neighbours(variants.len(), pairs)
+}
+
+/// The median of times, and their median absolute deviation from it.
+fn middle(times: &[(u32, f64)]) -> Option<(f64, f64)> {
+    let mut times: Vec<f64> = times.iter().map(|(_, ns)| *ns).collect();
+    let centre = (!times.is_empty()).then(|| median(&mut times))?;
+    times.iter_mut().for_each(|ns| *ns = (*ns - centre).abs());
+    Some((centre, median(&mut times)))
 }
 
 /// The trials of each key: the median of its samples.

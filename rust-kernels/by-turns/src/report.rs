@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use crate::counts::COUNTERS;
+use by_turns_core::base::key::{Key, escaped};
 use by_turns_core::base::number::{grouped, time};
 use by_turns_core::judge::verdict::{Judged, Needed, Verdict};
 
@@ -35,6 +36,10 @@ pub struct Line {
     pub unit: String,
     /// Of one unit of work, in the middle over rounds.
     pub time_ns: f64,
+    /// The ends of its interval of 95 %, over processes.
+    pub time_interval_ns: Option<[f64; 2]>,
+    /// The median absolute deviation of rounds from it.
+    pub time_deviation_ns: Option<f64>,
     /// What it is compared with.
     pub baseline: Option<String>,
     /// Whether it is that, measured a second time.
@@ -67,6 +72,8 @@ impl Line {
             load,
             unit,
             time_ns,
+            time_interval_ns,
+            time_deviation_ns,
             baseline,
             control,
             ratio,
@@ -76,7 +83,8 @@ impl Line {
             counts,
         } = self;
         json!({
-            "variant": variant, "load": load, "unit": unit, "time_ns": time_ns, "baseline": baseline, "control": control,
+            "variant": variant, "load": load, "unit": unit, "time_ns": time_ns, "time_interval_ns": time_interval_ns,
+            "time_deviation_ns": time_deviation_ns, "baseline": baseline, "control": control,
             "ratio": ratio, "undisturbed": undisturbed, "verdict": verdict, "doubt": doubt, "counts": counts,
         })
     }
@@ -98,9 +106,19 @@ impl Line {
         self
     }
 
-    /// Its name, with its load where it has one.
+    /// Its name, with its load where it has one, as it is shown.
     pub fn name(&self) -> String {
-        if self.load.is_empty() { self.variant.clone() } else { format!("{} ({})", self.variant, self.load) }
+        let load = if self.load.is_empty() { String::new() } else { format!(" ({})", self.load) };
+        escaped(&format!("{}{load}", self.variant))
+    }
+
+    pub(crate) fn key(&self, bench: &str) -> Key {
+        Key::new(bench, &self.variant, &self.load)
+    }
+
+    /// Whether iterations differ in it.
+    pub(crate) fn varies(&self, counter: &str) -> bool {
+        self.counts.contains_key(&format!("{counter}_varies"))
     }
 
     fn cells(&self) -> Vec<String> {
@@ -108,14 +126,12 @@ impl Line {
         let verdict = match (&self.verdict, self.control) {
             (_, true) => "A/A control",
             (Some(verdict), false) => verdict,
-            (None, false) if self.baseline.is_some() => "nothing",
+            (None, false) if self.baseline.is_some() => "none",
             (None, false) => "baseline",
         };
         let mut cells = vec![self.name(), time(self.time_ns), ratio.unwrap_or_default(), verdict.to_owned()];
         cells.extend(COUNTERS.iter().map(|(counter, _)| match self.counts.get(*counter) {
-            Some(value) if self.counts.contains_key(&format!("{counter}_varies")) => {
-                format!("~{}", grouped(*value))
-            }
+            Some(value) if self.varies(counter) => format!("~{}", grouped(*value)),
             Some(value) => grouped(*value),
             None => String::new(),
         }));
@@ -144,27 +160,40 @@ pub fn to_decide(name: &str, needed: Needed, verdict: Verdict, processes: u32) -
     }
 }
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Report {
+    /// What was measured, and what is counted.
+    pub(crate) fn about(&self) -> String {
         let counted = |line: &Line| COUNTERS.iter().any(|(counter, _)| line.counts.contains_key(*counter));
         let of = if self.variants.iter().any(counted) { ", counts per iteration" } else { "" };
-        writeln!(f, "\n{}: {}{of}\n", self.bench, self.measured)?;
+        format!("{}{of}", self.measured)
+    }
+
+    /// The cells of the table as they are shown, below a row of heads. A counter that nothing was seen through is left out.
+    pub(crate) fn rows(&self) -> Vec<Vec<String>> {
         let unit = self.variants.first().map_or("", |line| &line.unit);
         let same = self.variants.iter().all(|line| line.unit == unit);
-        let time = if same { format!("time per {unit}") } else { "time".to_owned() };
+        let time = if same { format!("time per {}", escaped(unit)) } else { "time".to_owned() };
         let mut heads = vec!["".to_owned(), time, "ratio (95 %)".to_owned(), "verdict".to_owned()];
         heads.extend(COUNTERS.iter().map(|(counter, _)| counter.replace('_', " ")));
-        let rows: Vec<Vec<String>> =
-            std::iter::once(heads).chain(self.variants.iter().map(Line::cells)).collect();
-        // A counter that nothing was seen through is not shown.
+        let rows: Vec<Vec<String>> = self.variants.iter().map(Line::cells).collect();
+        let seen: Vec<bool> = (0..heads.len())
+            .map(|column| column < 4 || rows.iter().any(|row| !row[column].is_empty()))
+            .collect();
+        let shown =
+            |row: Vec<String>| row.into_iter().zip(&seen).filter_map(|(cell, seen)| seen.then_some(cell));
+        std::iter::once(heads).chain(rows).map(|row| shown(row).collect()).collect()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{}: {}\n", escaped(&self.bench), self.about())?;
+        let rows = self.rows();
         let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let seen = |column: &usize| *column < 4 || rows[1..].iter().any(|row| !row[*column].is_empty());
-        let columns: Vec<(usize, usize)> =
-            (0..rows[0].len()).filter(seen).map(|column| (column, wide(column))).collect();
         for row in &rows {
-            let cells = columns.iter().map(|(column, wide)| match column {
-                0 | 3 => format!("{:<wide$}", row[*column]),
-                _ => format!("{:>wide$}", row[*column]),
+            let cells = row.iter().enumerate().map(|(column, cell)| match (column, wide(column)) {
+                (0 | 3, wide) => format!("{cell:<wide$}"),
+                (_, wide) => format!("{cell:>wide$}"),
             });
             writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
         }
