@@ -168,6 +168,14 @@ def own(tmp_path_factory) -> Own:
     return Own(tmp_path_factory.mktemp("own"))
 
 
+def test_a_user_compiles_at_most_eight_other_crates(own):
+    tree = ["cargo", "tree", "--offline", *own.patches, "--package", "by-turns"]
+    options = ["--edges", "normal,dev", "--prefix", "none", "--format", "{p}", "--no-dedupe"]
+    lines = subprocess.run([*tree, *options], cwd=own.folder, check=True, capture_output=True, text=True).stdout
+    crates = {line.split()[0] for line in lines.splitlines()} - {"by-turns"}
+    assert {"by-turns-core", "serde_json"} <= crates and len(crates) <= 8, f"{len(crates)}: {sorted(crates)}"
+
+
 @pytest.fixture(scope="module")
 def report(own) -> dict:
     done = own.cargo("bench", "--processes", "4", "--json")
