@@ -168,6 +168,34 @@ def own(tmp_path_factory) -> Own:
     return Own(tmp_path_factory.mktemp("own"))
 
 
+@pytest.mark.parametrize("source", ["--git", "--path"])
+def test_the_readme_says_how_to_add_it(source, tmp_path):
+    """From a clone beside the package: nothing is fetched from elsewhere."""
+    page = (ROOT / "rust-kernels" / "by-turns" / "README.md").read_text(encoding="utf-8")
+    (words,) = re.findall(rf"(cargo add --dev by-turns {source} [^`\n]+)", page)
+    clone, user = tmp_path / "async-cost", tmp_path / "user"
+    if source == "--git":
+        subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{ROOT}", clone], check=True)
+        words = words.replace("<address of the repository async-cost>", f"file://{clone}")
+    else:
+        clone.symlink_to(ROOT)
+    (user / "src").mkdir(parents=True)
+    (user / "src" / "lib.rs").touch()
+    (user / "Cargo.toml").write_text('[package]\nname = "user"\nedition = "2024"\n[workspace]\n', encoding="utf-8")
+    for name in ("Cargo.lock", "rust-toolchain.toml"):
+        shutil.copy(ROOT / name, user)
+    # What cargo clones stays here; what it has of the registry is there already.
+    registry = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")) / "registry"
+    (tmp_path / "cargo").mkdir()
+    (tmp_path / "cargo" / "registry").symlink_to(registry)
+    environ = {**os.environ, "CARGO_HOME": str(tmp_path / "cargo")}
+    done = subprocess.run(words.split(), cwd=user, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    tree = ["cargo", "tree", "--edges", "normal,dev", "--prefix", "none"]
+    done = subprocess.run(tree, cwd=user, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0 and re.search(r"^by-turns v[\d.]+ \(", done.stdout, re.MULTILINE), done.stderr
+
+
 def test_a_user_compiles_at_most_eight_other_crates(own):
     tree = ["cargo", "tree", "--offline", *own.patches, "--package", "by-turns"]
     options = ["--edges", "normal,dev", "--prefix", "none", "--format", "{p}", "--no-dedupe"]

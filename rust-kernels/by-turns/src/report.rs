@@ -91,7 +91,7 @@ impl Line {
 
     /// With what was judged.
     #[must_use]
-    pub fn judged(mut self, judged: &Judged) -> Self {
+    pub(crate) fn judged(mut self, judged: &Judged) -> Self {
         let ends = |value: f64, low: f64, high: f64| [value, low, high].map(f64::exp);
         self.ratio = judged.ratios.map(|ratios| {
             let typical = ratios.typical;
