@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::mpsc;
 use std::time::Instant;
 
-use by_turns_core::base::key::{Key, file_name, written_out};
+use by_turns_core::base::key::{Key, escaped, file_name};
 use by_turns_core::base::number::grouped;
 use by_turns_core::base::tolerance;
 use by_turns_core::judge::pairs::Pair;
@@ -190,13 +190,13 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             tolerance: tolerance::COMPUTATION,
             threads: false,
         };
-        Self { title: written_out(&name), name: file_name(&name), declared: vec![], next }
+        Self { title: escaped(&name), name: file_name(&name), declared: vec![], next }
     }
 
     /// Adds a variant of doing the work. The first one with a parameter is what the others with it are compared with.
     pub fn variant(mut self, name: impl Into<String>, function: impl Fn(&mut Turn<'_, W>) + 'a) -> Self {
         let (settings, function) = (self.next.clone(), Box::new(function));
-        self.declared.push(Declared { name: written_out(&name.into()), settings, size: None, function });
+        self.declared.push(Declared { name: escaped(&name.into()), settings, size: None, function });
         self
     }
 
@@ -215,13 +215,13 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// If that is none.
     pub fn unit(mut self, unit: impl Into<String>, number: u64) -> Self {
         assert!(number > 0, "an iteration does some units of work");
-        (self.next.unit, self.next.units) = (written_out(&unit.into()), number);
+        (self.next.unit, self.next.units) = (escaped(&unit.into()), number);
         self
     }
 
     /// The load of the variants that follow, such as `tasks=100`: only variants with the same parameter are compared.
     pub fn load(mut self, parameter: impl Into<String>) -> Self {
-        self.next.load = written_out(&parameter.into());
+        self.next.load = escaped(&parameter.into());
         self
     }
 

@@ -129,12 +129,6 @@ fn is_invisible(c: char) -> bool {
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-/// Any text as one line in which all can be seen: what is invisible is written as in Rust, such as `\n`.
-pub fn written_out(text: &str) -> String {
-    let seen = |c: char| if is_invisible(c) { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(seen).collect()
-}
-
 /// A name for a file, and of a study, made of any name: itself where it is one, else its letters and digits and a hash.
 pub fn file_name(name: &str) -> String {
     if is_study(name) && name.len() <= LONGEST_FILE {
@@ -211,7 +205,7 @@ mod tests {
 
     #[test]
     fn any_name_becomes_a_line_and_the_name_of_a_file() {
-        assert_eq!(written_out("a\nb\u{202e}\tVec<u8>, \"é\""), "a\\nb\\u{202e}\\tVec<u8>, \"é\"");
+        assert_eq!(escaped("a\nb\u{202e}\tVec<u8>, \"é\""), "a\\nb\\u{202e}\\tVec<u8>, \"é\"");
         assert_eq!(file_name("zero-cost"), "zero-cost");
         let long = "x".repeat(1000);
         let names = ["Vec<u8>", "vec u8", "vec<U8>", "../..", "a/b", "é", " ", "a-", &long, &long[1..]];
