@@ -13,6 +13,9 @@ use by_turns_core::base::tolerance;
 use by_turns_core::judge::pairs::Pair;
 use by_turns_core::trial::bencher::{self, Bencher, Prepared, TrialError, Workload};
 
+/// The unit where none is given.
+pub(crate) const ITERATION: &str = "iteration";
+
 /// Ways of doing the same work, which are compared with the first of them.
 ///
 /// `W` is what an iteration returns: what it did, such as a sum, a number of items, or all the items. It must be the same
@@ -185,7 +188,7 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         let name = name.into();
         let next = Settings {
             load: String::new(),
-            unit: "iteration".to_owned(),
+            unit: ITERATION.to_owned(),
             units: 1,
             tolerance: tolerance::COMPUTATION,
             threads: false,
@@ -209,7 +212,8 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         self
     }
 
-    /// One iteration of the variants that follow does `number` units of work, such as requests; times are told by unit.
+    /// One iteration of the variants that follow does `number` units of work, such as requests; times are told by unit, with how
+    /// many are done a second. For throughput in bytes, as `Throughput::Bytes` of criterion, say `.unit("byte", number)`.
     ///
     /// # Panics
     /// If that is none.

@@ -132,7 +132,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         };
         let counts = self.exact(variants)?;
         let number = counts.len();
-        all.retain(|count| count.key.bench != self.name);
+        all.retain(|count| count.key.bench != self.title);
         all.extend(counts);
         fs::create_dir_all(file.parent().unwrap_or(file)).map_err(at)?;
         fs::write(file, table::of(&all)).map_err(at)?;
@@ -150,8 +150,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             .map_err(|error| format!("{}: {error}; --save-counts writes it", file.display()))?;
         let mut before =
             table::read(&text).ok_or_else(|| format!("{} is no table of counts", file.display()))?;
-        before.retain(|count| count.key.bench == self.name);
-        let gate = gate::compare(&self.name, &before, &self.exact(variants)?, allowed);
+        before.retain(|count| count.key.bench == self.title);
+        let gate = gate::compare(&self.title, &before, &self.exact(variants)?, allowed);
         println!("{}", gate.table);
         if gate.passed { Ok(()) } else { exit(1) }
     }

@@ -126,7 +126,7 @@ pub fn validate_change(text: &str) -> Result<(), &'static str> {
 /// of lines, zero-width ones, marks that reverse the direction of writing, the soft hyphen.
 fn is_invisible(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// A name for a file, and of a study, made of any name: itself where it is one, else its letters and digits and a hash.
