@@ -17,6 +17,7 @@ import nbformat
 import polars as pl
 import pytest
 
+import async_cost
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.find import load_run
 from async_cost.runs.run import Run
@@ -272,6 +273,26 @@ def test_from_samples_computes_its_verdict_by_hand(report, tmp_path):
     first.source = re.sub(r"STUDY, VARIANT.*", pair, first.source).replace('ac.open("zero-cost")', 'ac.open("own")')
     nbformat.write(notebook, tmp_path / "by-hand.ipynb")
     assert "the package" in executed(tmp_path / "by-hand.ipynb", tmp_path, ASYNC_COST_RUN=report["samples"])
+
+
+def test_any_text_is_a_name_in_the_run_and_on_its_pages(own, monkeypatch):
+    variant = '**Vec<u8>**, "x" | `y`\\n'
+    literal = json.dumps(variant.replace("\\n", "\n"))
+    for old, new in (('"boxed"', literal), ('new("own")', 'new("Own & <co>")')):
+        own.changed("benches/own.rs", old, new)
+    done = own.cargo("bench", "--processes", "4", "--no-layouts", "--format", "json")
+    for old, new in (('"boxed"', literal), ('new("own")', 'new("Own & <co>")')):
+        own.changed("benches/own.rs", new, old)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["bench"] == "Own & <co>" and report["variants"][1]["variant"] == variant
+    monkeypatch.setenv("ASYNC_COST_RUN", report["samples"])
+    (study,) = load_run(Path(report["samples"])).checked().info.studies
+    assert re.fullmatch("own-co-[0-9a-f]{16}", study) and Path(report["samples"], f"{study}.svg").exists()
+    rows = async_cost.open(study).comparisons
+    assert variant in rows["variant"].to_list()
+    page = async_cost.comparison_table(rows, "all").data
+    assert "Vec&lt;u8&gt;" in page and "**Vec" in page and "<u8" not in page
 
 
 def test_where_link_orders_are_not_drawn_the_table_says_so_and_a_quick_one_concludes_nothing(own):

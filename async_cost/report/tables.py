@@ -15,6 +15,8 @@ from async_cost.statistics.judge import CONTRADICTED, Verdict
 
 #: Under which name the metadata of an output holds the addresses of the comparisons whose numbers it shows.
 ROWS = "rows"
+#: Columns of a comparison whose cells come from a file: a name may look like markup.
+NAMES = ("variant", "compared with", "parameter")
 
 
 class Table(HTML):
@@ -26,11 +28,12 @@ class Table(HTML):
 
 def table(frame: pl.DataFrame, title: str | None = None, rows: Iterable[str] = ()) -> Table | None:
     """Return the frame as a table in which what is not known is a dash, folded if it has a title; None without rows.
-    Columns with bold texts or links to notes are Markdown. `rows` are the addresses of the comparisons that these are.
+    Columns with bold texts or links to notes are Markdown, but for those of names. `rows` are the addresses of the
+    comparisons that these are.
     """
     if frame.is_empty():
         return None
-    texts = frame.select(pl.selectors.string())
+    texts = frame.select(pl.selectors.string() - pl.selectors.by_name(*NAMES, require_all=False))
     markdown = [cells.name for cells in texts if cells.str.contains(rf"\]\(#{words.NOTE}|^\*\*.*\*\*$").any()]
     html = GT(frame).fmt_markdown(markdown).sub_missing(missing_text=words.NOTHING).as_raw_html()
     if title is not None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import dataframely as dy
 import polars as pl
 
 from async_cost import words
@@ -11,7 +12,7 @@ from async_cost.paths import runs_root, shown
 from async_cost.runs.comparisons import BASE_KEY, KEY, SCHEMA
 from async_cost.runs.reader import REMEASURE, read_table, refuse
 from async_cost.runs.record import RunInfo, StudyInfo, read_run_info
-from async_cost.runs.schemas import CountRows, MetricRows, TimeRows
+from async_cost.runs.schemas import CountRows, MetricRows, TimeRows, of_crate
 
 #: Follows the name of a counter in the row that stands for a count that could not be made.
 FAILED = "_failed"
@@ -130,6 +131,10 @@ class Run:
         """Copy with its own table cache, so that tables read through it are freed with it."""
         return replace(self, _read=dict(self._read))
 
+    def read(self, file: Path, schema: type[dy.Schema], study: str) -> pl.DataFrame:
+        """Read a table of this run, whose names are any text if the crate has written it."""
+        return read_table(file, of_crate(schema) if self.info.origin == "crate" else schema, study)
+
     def _once(self, lens: str, study: str) -> pl.DataFrame:
         self.study(study)
         if (lens, study) not in self._read:
@@ -139,7 +144,7 @@ class Run:
     def _load(self, lens: str, study: str) -> pl.DataFrame:
         file = self.file(study, lens)
         if lens == "counts":
-            return read_table(file, CountRows, study).drop("line")
+            return self.read(file, CountRows, study).drop("line")
         return (_load_time if lens == "time" else _load_metrics)(self, study, file).drop("line")
 
 
@@ -164,7 +169,7 @@ def _failed(details: StudyInfo) -> pl.DataFrame:
 
 def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
     """The samples of a study, which have to agree with its comparisons and with run.json."""
-    time, details = read_table(path, TimeRows, study), run.study(study)
+    time, details = run.read(path, TimeRows, study), run.study(study)
     if time.is_empty():
         raise DataError(path, "no samples: the run is empty", REMEASURE, row=1)
     trials = time.group_by(*KEY, "round").agg(

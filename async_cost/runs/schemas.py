@@ -8,6 +8,8 @@ import polars as pl
 #: (No length in the expression: a bounded repetition of such classes made reading fifty times slower.)
 WORD = r"^[^\p{C}\p{Z}<>&\"`\\|]([^\p{C}\p{Zl}\p{Zp}<>&\"`\\|]*[^\p{C}\p{Z}<>&\"`\\|])?$"
 WORD_OR_NOTHING = f"^$|{WORD}"
+#: Any text of one line in which all can be seen: a name in a run of the crate by-turns, which writes the rest out.
+SEEN = r"^[^\p{Cc}\x{ad}\x{61c}\x{200b}-\x{200f}\x{2028}-\x{202e}\x{2060}-\x{206f}\x{feff}]+$"
 #: Characters that such a word has at most.
 LONGEST = 200
 #: Free text from outside (a CPU name, a source): one line, no control characters. Shown only after `words.escape`.
@@ -60,6 +62,14 @@ class CountRows(KeyRows):
 
     counter = dy.String(nullable=False, primary_key=True, regex=COUNTER)
     value = dy.Int64(nullable=False, min=0)
+
+
+def of_crate(schema: type[dy.Schema]) -> type[dy.Schema]:
+    """Return the schema of the same table in a run of the crate by-turns, where any text is a name."""
+    name = {"nullable": False, "primary_key": True}
+    bench, variant = (dy.String(**name, regex=SEEN) for _ in range(2))  # type: ignore[arg-type]
+    columns = {"bench": bench, "variant": variant, "parameter": dy.String(**name, regex=f"^$|{SEEN}")}  # type: ignore[arg-type]
+    return type(schema.__name__, (schema,), columns)
 
 
 class PublishedRows(KeyRows):

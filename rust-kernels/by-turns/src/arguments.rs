@@ -26,6 +26,7 @@ only a baseline, all variants that are compared with that are measured.
 
       --format <format>          of the table: pretty, json, csv, markdown, bencher (lines of libtest, which bencher.dev and
                                  github-action-benchmark read), criterion (messages of cargo-criterion)
+      --plot                     also draw the ratio of each process, on standard error
   -q, --quiet                    no progress
   -h, --help                     print this
 
@@ -61,6 +62,7 @@ const OPTIONS: &[(&str, Value)] = &[
     ("--processes", Value::Of("number")),
     ("--no-layouts", Value::No),
     ("--format", Value::Of("format")),
+    ("--plot", Value::No),
     ("--quiet", Value::No),
     ("-q", Value::No),
     ("--help", Value::No),
@@ -135,6 +137,8 @@ pub struct Arguments {
     pub profile: Profile,
     /// How the table is printed.
     pub format: Format,
+    /// Whether ratios are drawn as well.
+    pub plot: bool,
     /// Whether no progress is shown.
     pub quiet: bool,
     /// Whether each process has a link order of its own, where that is possible.
@@ -157,6 +161,7 @@ impl Arguments {
             ignored: false,
             profile: STANDARD,
             format: Format::Pretty,
+            plot: false,
             quiet: false,
             layouts: true,
             allowed: BTreeMap::new(),
@@ -207,6 +212,7 @@ impl Arguments {
                         number.ok_or_else(|| format!("--processes: {value:?} is no number above 0"))?;
                 }
                 "--format" => found.format = Format::of(&value)?,
+                "--plot" => found.plot = true,
                 "--quiet" | "-q" => found.quiet = true,
                 "--no-layouts" => found.layouts = false,
                 "--allow" => {
@@ -339,13 +345,13 @@ mod tests {
 
     #[test]
     fn every_option_is_understood_with_its_value() {
-        let found = of("box --quick --processes 7 --format csv --no-layouts --gate base.csv --allow instructions=2.5 --bench")
+        let found = of("box --quick --processes 7 --plot --format csv --no-layouts --gate base.csv --allow instructions=2.5 --bench")
             .expect("all are known");
         assert_eq!(found.profile, Profile { processes: 7, ..QUICK });
         assert_eq!(found.task, Task::Gate(PathBuf::from("base.csv")));
         assert_eq!(found.allowed, BTreeMap::from([("instructions".to_owned(), 2.5)]));
-        assert!(found.format == Format::Csv && !found.layouts && !found.quiet);
-        assert_eq!(found, of("box --quick --processes=7 --format=csv --no-layouts --gate=base.csv --allow=instructions=2.5 --bench").expect("the same"));
+        assert!(found.plot && found.format == Format::Csv && !found.layouts && !found.quiet);
+        assert_eq!(found, of("box --quick --processes=7 --plot --format=csv --no-layouts --gate=base.csv --allow=instructions=2.5 --bench").expect("the same"));
         assert_eq!(of("--long").expect("known").profile, LONG);
         assert_eq!(task("--save-counts=a/b.csv --bench"), Task::Count(PathBuf::from("a/b.csv")));
     }

@@ -7,11 +7,14 @@ use std::pin::Pin;
 use std::sync::mpsc;
 use std::time::Instant;
 
-use by_turns_core::base::key::{Key, file_name, written_out};
+use by_turns_core::base::key::{Key, escaped, file_name};
 use by_turns_core::base::number::grouped;
 use by_turns_core::base::tolerance;
 use by_turns_core::judge::pairs::Pair;
 use by_turns_core::trial::bencher::{self, Bencher, Prepared, TrialError, Workload};
+
+/// The unit where none is given.
+pub(crate) const ITERATION: &str = "iteration";
 
 /// Ways of doing the same work, which are compared with the first of them.
 ///
@@ -185,18 +188,18 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         let name = name.into();
         let next = Settings {
             load: String::new(),
-            unit: "iteration".to_owned(),
+            unit: ITERATION.to_owned(),
             units: 1,
             tolerance: tolerance::COMPUTATION,
             threads: false,
         };
-        Self { title: written_out(&name), name: file_name(&name), declared: vec![], next }
+        Self { title: escaped(&name), name: file_name(&name), declared: vec![], next }
     }
 
     /// Adds a variant of doing the work. The first one with a parameter is what the others with it are compared with.
     pub fn variant(mut self, name: impl Into<String>, function: impl Fn(&mut Turn<'_, W>) + 'a) -> Self {
         let (settings, function) = (self.next.clone(), Box::new(function));
-        self.declared.push(Declared { name: written_out(&name.into()), settings, size: None, function });
+        self.declared.push(Declared { name: escaped(&name.into()), settings, size: None, function });
         self
     }
 
@@ -209,19 +212,20 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         self
     }
 
-    /// One iteration of the variants that follow does `number` units of work, such as requests; times are told by unit.
+    /// One iteration of the variants that follow does `number` units of work, such as requests; times are told by unit, with how
+    /// many are done a second. For throughput in bytes, as `Throughput::Bytes` of criterion, say `.unit("byte", number)`.
     ///
     /// # Panics
     /// If that is none.
     pub fn unit(mut self, unit: impl Into<String>, number: u64) -> Self {
         assert!(number > 0, "an iteration does some units of work");
-        (self.next.unit, self.next.units) = (written_out(&unit.into()), number);
+        (self.next.unit, self.next.units) = (escaped(&unit.into()), number);
         self
     }
 
     /// The load of the variants that follow, such as `tasks=100`: only variants with the same parameter are compared.
     pub fn load(mut self, parameter: impl Into<String>) -> Self {
-        self.next.load = written_out(&parameter.into());
+        self.next.load = escaped(&parameter.into());
         self
     }
 

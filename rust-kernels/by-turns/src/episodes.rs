@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use crate::caution;
 use by_turns_core::base::csv;
 use by_turns_core::base::key::Key;
 use by_turns_core::trial::bencher::{Bencher, TrialError};
@@ -109,6 +110,7 @@ impl Episode {
                 }
             }
         }
+        caution::leave(&self.to.with_extension(caution::MET))?;
         std::fs::write(&self.to, lines).map_err(|error| format!("the samples could not be written: {error}"))
     }
 }

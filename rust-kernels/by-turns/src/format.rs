@@ -275,7 +275,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "### calls");
         assert_eq!(lines[5], "|---|--:|--:|---|--:|");
-        assert_eq!(lines[6], "| Vec&lt;u8&gt; (n=1\\|2) | 1.23 µs |  | baseline | \\~3,000 |");
+        assert_eq!(lines[6], "| Vec&lt;u8&gt; (n=1\\|2) | 1.23 µs, 810 k/s |  | baseline | \\~3,000 |");
         assert!(lines[7].starts_with("| a,\"b\"\\\\n\\* (n=1\\|2) | "), "{}", lines[7]);
         assert_eq!(lines.last(), Some(&"- a &lt;note&gt;"));
     }

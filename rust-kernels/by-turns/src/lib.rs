@@ -3,11 +3,13 @@
 
 mod arguments;
 mod builder;
+mod caution;
 mod counts;
 mod episodes;
 mod format;
 mod gate;
 mod layouts;
+mod plot;
 mod program;
 mod report;
 mod store;

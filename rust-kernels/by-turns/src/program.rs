@@ -9,10 +9,12 @@ use std::process::exit;
 
 use crate::arguments::{Arguments, HELP, Profile, Task};
 use crate::builder::{Bench, Proved, Variant};
+use crate::caution;
 use crate::counts;
 use crate::episodes::{Episode, Measured};
 use crate::gate;
 use crate::layouts::Linked;
+use crate::plot::{self, Strip};
 use crate::report::{Line, Report, to_decide};
 use crate::store::{self, Before, Process};
 use by_turns_core::base::clock::Utc;
@@ -130,7 +132,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         };
         let counts = self.exact(variants)?;
         let number = counts.len();
-        all.retain(|count| count.key.bench != self.name);
+        all.retain(|count| count.key.bench != self.title);
         all.extend(counts);
         fs::create_dir_all(file.parent().unwrap_or(file)).map_err(at)?;
         fs::write(file, table::of(&all)).map_err(at)?;
@@ -148,15 +150,15 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             .map_err(|error| format!("{}: {error}; --save-counts writes it", file.display()))?;
         let mut before =
             table::read(&text).ok_or_else(|| format!("{} is no table of counts", file.display()))?;
-        before.retain(|count| count.key.bench == self.name);
-        let gate = gate::compare(&self.name, &before, &self.exact(variants)?, allowed);
+        before.retain(|count| count.key.bench == self.title);
+        let gate = gate::compare(&self.title, &before, &self.exact(variants)?, allowed);
         println!("{}", gate.table);
         if gate.passed { Ok(()) } else { exit(1) }
     }
 
     fn measure(&self, variants: &[Variant], arguments: &Arguments) -> Result<(), String> {
         let folder = store::folder(&self.name).map_err(|error| format!("no folder for the run: {error}"))?;
-        let before = Before::now();
+        let (before, start) = (Before::now(), caution::Start::now());
         let (counts, mut notes) = counts::count(self, variants)?;
         if std::io::stderr().is_terminal() && !arguments.quiet {
             eprintln!("{}: compiling once more, for link orders", self.name);
@@ -168,6 +170,9 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let seed = random::new_seed().map_err(|error| format!("no random numbers: {error}"))?;
         let (samples, processes) = self.rounds(arguments, seed, linked.as_ref().ok(), &folder)?;
         let trials = trials(&samples, &arguments.profile)?;
+        let met = met(&folder);
+        notes.extend(start.disturbed(caution::met(&met)));
+        let _ = fs::remove_file(met);
         let orders = match &linked {
             Ok(_) => "each with a link order of its own",
             Err(_) => "all with one link order",
@@ -178,6 +183,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             ));
         }
         let variants_judged = self.judged(variants, &trials, &counts, &arguments.profile, &mut notes);
+        notes.extend(self.hardly_anything(variants, &variants_judged));
+        let strips = self.strips(variants, &variants_judged, &trials);
         let whole = store::write(
             self,
             variants,
@@ -199,11 +206,45 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 .display()
                 .to_string(),
         };
+        let picture = Path::new(&report.samples).join(format!("{}.svg", self.name));
+        fs::write(&picture, plot::svg(&self.title, &strips))
+            .map_err(|error| format!("{}: {error}", picture.display()))?;
         let json = format!("{:#}", report.json());
         let kept = fs::write(folder.join("report.json"), format!("{json}\n"));
         kept.map_err(|error| format!("the table could not be kept: {error}"))?;
         println!("{}", arguments.format.table(&report));
+        if arguments.plot {
+            eprint!("\n{}", plot::text(&strips));
+        }
         Ok(())
+    }
+
+    /// What is told of variants whose iterations do hardly anything.
+    fn hardly_anything(&self, variants: &[Variant], lines: &[Line]) -> Vec<String> {
+        let floor = caution::floor();
+        let told = |(variant, line): (&Variant, &Line)| {
+            let units = self.declared[variant.declared].settings.units as f64;
+            caution::hardly_anything(&line.name(), line.time_ns * units, floor)
+        };
+        variants.iter().zip(lines).filter(|(variant, _)| !variant.control).filter_map(told).collect()
+    }
+
+    fn strips(&self, variants: &[Variant], lines: &[Line], trials: &Trials) -> Vec<Strip> {
+        let strip = |(variant, line): (&Variant, &Line)| {
+            let pair = self.pair(variants, variant)?;
+            let baseline = &self.declared[variants[variant.baseline?].declared];
+            let verdict = if variant.control { None } else { line.verdict.as_deref() };
+            let ratio = line.ratio.map(|[ratio, ..]| format!("{ratio:.3}"));
+            Some(Strip {
+                name: line.name(),
+                control: variant.control,
+                said: [ratio.as_deref(), verdict].into_iter().flatten().collect::<Vec<_>>().join(" "),
+                tolerance: baseline.settings.tolerance,
+                ratio: line.ratio,
+                processes: plot::by_process(&pair, trials),
+            })
+        };
+        variants.iter().zip(lines).filter_map(strip).collect()
     }
 
     /// The samples of all rounds, and the processes that took them.
@@ -215,7 +256,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         folder: &Path,
     ) -> Result<(String, Vec<Process>), String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let to = folder.join(format!("samples-{}.csv", std::process::id()));
+        let to = samples_file(folder);
         let (mut samples, mut processes) = (String::new(), Vec::new());
         let Arguments { profile, quiet, .. } = arguments;
         let shown = std::io::stderr().is_terminal() && !quiet;
@@ -326,6 +367,16 @@ fn typed(path: &Path) -> PathBuf {
     let of_cargo = fs::read_link(format!("/proc/{}/cwd", std::os::unix::process::parent_id()));
     let folder = if std::env::var_os("CARGO").is_some() { of_cargo.ok() } else { None };
     folder.or_else(|| std::env::current_dir().ok()).unwrap_or_default().join(path)
+}
+
+/// Where a process writes its samples.
+fn samples_file(folder: &Path) -> PathBuf {
+    folder.join(format!("samples-{}.csv", std::process::id()))
+}
+
+/// Where processes write what their samples met.
+fn met(folder: &Path) -> PathBuf {
+    samples_file(folder).with_extension(caution::MET)
 }
 
 fn neighbours(variants: &[Variant]) -> Vec<Vec<usize>> {

@@ -5,9 +5,10 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+use crate::builder::ITERATION;
 use crate::counts::COUNTERS;
 use by_turns_core::base::key::{Key, escaped};
-use by_turns_core::base::number::{grouped, time};
+use by_turns_core::base::number::{grouped, rate, time};
 use by_turns_core::judge::verdict::{Judged, Needed, Verdict};
 
 /// All that a bench says.
@@ -121,6 +122,12 @@ impl Line {
         self.counts.contains_key(&format!("{counter}_varies"))
     }
 
+    /// Of a unit, and how many of them a second; the time alone where an iteration is all there is.
+    fn time(&self) -> String {
+        let time = time(self.time_ns);
+        if self.unit == ITERATION { time } else { format!("{time}, {}", rate(&self.unit, self.time_ns)) }
+    }
+
     fn cells(&self) -> Vec<String> {
         let ratio = self.ratio.map(|[value, low, high]| format!("{value:.3} ({low:.3} to {high:.3})"));
         let verdict = match (&self.verdict, self.control) {
@@ -129,7 +136,7 @@ impl Line {
             (None, false) if self.baseline.is_some() => "none",
             (None, false) => "baseline",
         };
-        let mut cells = vec![self.name(), time(self.time_ns), ratio.unwrap_or_default(), verdict.to_owned()];
+        let mut cells = vec![self.name(), self.time(), ratio.unwrap_or_default(), verdict.to_owned()];
         cells.extend(COUNTERS.iter().map(|(counter, _)| match self.counts.get(*counter) {
             Some(value) if self.varies(counter) => format!("~{}", grouped(*value)),
             Some(value) => grouped(*value),
@@ -172,7 +179,8 @@ impl Report {
     pub(crate) fn rows(&self) -> Vec<Vec<String>> {
         let unit = self.variants.first().map_or("", |line| &line.unit);
         let same = self.variants.iter().all(|line| line.unit == unit);
-        let time = if same { format!("time per {}", escaped(unit)) } else { "time".to_owned() };
+        let rate = if self.variants.iter().all(|line| line.unit == ITERATION) { "" } else { ", rate" };
+        let time = if same { format!("time per {}{rate}", escaped(unit)) } else { format!("time{rate}") };
         let mut heads = vec!["".to_owned(), time, "ratio (95 %)".to_owned(), "verdict".to_owned()];
         heads.extend(COUNTERS.iter().map(|(counter, _)| counter.replace('_', " ")));
         let rows: Vec<Vec<String>> = self.variants.iter().map(Line::cells).collect();
@@ -230,12 +238,13 @@ mod tests {
         let rows: Vec<&str> = text.lines().collect();
         assert_eq!(rows[1], "calls: 24 processes, counts per iteration", "times are per call");
         assert_eq!(
-            rows[3], "       time per call            ratio (95 %)  verdict   instructions  allocations",
+            rows[3],
+            "       time per call, rate            ratio (95 %)  verdict   instructions  allocations",
             "{text}"
         );
         assert_eq!(
             rows[5],
-            "boxed        1.23 µs  2.000 (1.900 to 2.100)  slower       1,234,567            3"
+            "boxed     1.23 µs, 810 k/s  2.000 (1.900 to 2.100)  slower       1,234,567            3"
         );
         assert!(text.contains("- a note") && !text.contains("future"));
         let json = report.json();

@@ -136,7 +136,11 @@ fn about<W: PartialEq + std::fmt::Debug>(
         kinds.insert(&settings.load, kind(settings.threads));
         let change = match variant.control {
             true => "the same, measured twice".to_owned(),
-            false => format!("`{}` instead of `{}`", variant.key.variant, baseline.key.variant),
+            // As Markdown, in which a backtick would end what is code.
+            false => {
+                let [mine, other] = [variant, baseline].map(|one| one.key.variant.replace('`', "'"));
+                format!("`{mine}` instead of `{other}`")
+            }
         };
         comparisons.push(json!({
             "bench": variant.key.bench,

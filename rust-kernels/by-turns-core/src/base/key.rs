@@ -126,13 +126,7 @@ pub fn validate_change(text: &str) -> Result<(), &'static str> {
 /// of lines, zero-width ones, marks that reverse the direction of writing, the soft hyphen.
 fn is_invisible(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-}
-
-/// Any text as one line in which all can be seen: what is invisible is written as in Rust, such as `\n`.
-pub fn written_out(text: &str) -> String {
-    let seen = |c: char| if is_invisible(c) { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(seen).collect()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// A name for a file, and of a study, made of any name: itself where it is one, else its letters and digits and a hash.
@@ -211,7 +205,7 @@ mod tests {
 
     #[test]
     fn any_name_becomes_a_line_and_the_name_of_a_file() {
-        assert_eq!(written_out("a\nb\u{202e}\tVec<u8>, \"é\""), "a\\nb\\u{202e}\\tVec<u8>, \"é\"");
+        assert_eq!(escaped("a\nb\u{202e}\tVec<u8>, \"é\""), "a\\nb\\u{202e}\\tVec<u8>, \"é\"");
         assert_eq!(file_name("zero-cost"), "zero-cost");
         let long = "x".repeat(1000);
         let names = ["Vec<u8>", "vec u8", "vec<U8>", "../..", "a/b", "é", " ", "a-", &long, &long[1..]];

@@ -24,3 +24,31 @@ pub fn time(ns: f64) -> String {
     let places = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
     format!("{value:.places$} {unit}")
 }
+
+/// How many units of work a second, of which one takes so long: three digits.
+pub fn rate(unit: &str, ns: f64) -> String {
+    let a_second = 1e9 / ns;
+    let (value, prefix) = match a_second {
+        rate if rate < 1e3 => (rate, ""),
+        rate if rate < 1e6 => (rate / 1e3, "k"),
+        rate if rate < 1e9 => (rate / 1e6, "M"),
+        rate => (rate / 1e9, "G"),
+    };
+    let places = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    // Of bytes it has a usual name.
+    let unit = if unit == "byte" { "B" } else { "" };
+    let space = if prefix.is_empty() && unit.is_empty() { "" } else { " " };
+    format!("{value:.places$}{space}{prefix}{unit}/s")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_has_three_digits_and_bytes_their_unit() {
+        let rates = [("byte", 0.05), ("byte", 2.0), ("item", 6.81), ("item", 5e5), ("job", 2e9)];
+        let shown = rates.map(|(unit, ns)| rate(unit, ns));
+        assert_eq!(shown, ["20.0 GB/s", "500 MB/s", "147 M/s", "2.00 k/s", "0.50/s"]);
+    }
+}

@@ -25,9 +25,26 @@ const FORGOTTEN: f64 = 1e-5;
 /// Computations from which the first least time is taken.
 const FIRST: u32 = 100;
 
+/// What samples met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Met {
+    /// Samples that were to wait for an undisturbed core.
+    pub samples: u64,
+    /// Those among them that were taken more than once.
+    pub again: u64,
+    /// Those that were kept although the core was disturbed.
+    pub disturbed: u64,
+}
+
 thread_local! {
     /// The least time so far, in seconds.
     static LEAST: Cell<Option<f64>> = const { Cell::new(None) };
+    static MET: Cell<Met> = const { Cell::new(Met { samples: 0, again: 0, disturbed: 0 }) };
+}
+
+/// What the samples of this thread have met since the last call.
+pub fn take_met() -> Met {
+    MET.take()
 }
 
 /// What `sample` returns, called again until the core was undisturbed before and after the call, or `patience` is over.
@@ -40,11 +57,24 @@ fn taken_while<T>(
     patience: Duration,
     mut sample: impl FnMut() -> T,
 ) -> T {
-    let start = Instant::now();
+    let (start, mut times) = (Instant::now(), 0);
     loop {
-        while !undisturbed() && start.elapsed() < patience {}
+        let before = loop {
+            let now = undisturbed();
+            if now || start.elapsed() >= patience {
+                break now;
+            }
+        };
         let taken = sample();
-        if undisturbed() || start.elapsed() >= patience {
+        times += 1;
+        let after = undisturbed();
+        if after || start.elapsed() >= patience {
+            let Met { samples, again, disturbed } = MET.get();
+            MET.set(Met {
+                samples: samples + 1,
+                again: again + u64::from(times > 1),
+                disturbed: disturbed + u64::from(!before || !after),
+            });
             return taken;
         }
     }
@@ -101,11 +131,13 @@ mod tests {
         assert_eq!(calls("--++", patience), 1);
         assert_eq!(calls("+-++", patience), 2);
         assert_eq!(calls("+---+-++", patience), 3);
+        assert_eq!(take_met(), Met { samples: 4, again: 2, disturbed: 0 });
     }
 
     #[test]
     fn a_disturbed_core_is_waited_for_no_longer_than_allowed() {
         assert_eq!(calls("--", Duration::ZERO), 1);
+        assert_eq!(take_met(), Met { samples: 1, again: 0, disturbed: 1 });
     }
 
     #[test]

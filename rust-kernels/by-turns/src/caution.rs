@@ -1,0 +1,149 @@
+//! What the table warns of: what disturbed it, and iterations that do hardly anything.
+
+use std::fs::{self, OpenOptions};
+use std::hint::black_box;
+use std::io::Write;
+use std::path::Path;
+use std::thread::available_parallelism;
+use std::time::Instant;
+
+use by_turns_core::base::machine;
+use by_turns_core::base::number::time;
+use by_turns_core::trial::sampling::timed;
+use by_turns_core::trial::undisturbed::{Met, take_met};
+
+/// How the names of such files end.
+pub const MET: &str = "met";
+
+/// Adds what the samples of this process have met to a file.
+///
+/// # Errors
+/// Where it cannot be written.
+pub fn leave(file: &Path) -> Result<(), String> {
+    let Met { samples, again, disturbed } = take_met();
+    let opened = OpenOptions::new().create(true).append(true).open(file);
+    let left = opened.and_then(|mut file| writeln!(file, "{samples} {again} {disturbed}"));
+    left.map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// What the samples of all processes have met, each of which left a line in this file.
+pub fn met(file: &Path) -> Met {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().fold(Met::default(), |all, line| {
+        let mut numbers = line.split(' ').map(|number| number.parse().unwrap_or(0));
+        let mut next = || numbers.next().unwrap_or(0);
+        Met { samples: all.samples + next(), again: all.again + next(), disturbed: all.disturbed + next() }
+    })
+}
+
+/// The machine before anything was measured.
+pub struct Start {
+    load: Option<f64>,
+    steal_ms: Option<u64>,
+    when: Instant,
+}
+
+impl Start {
+    /// It is now.
+    pub fn now() -> Self {
+        let load = machine::load().map(|[last_minute, ..]| last_minute);
+        Self { load, steal_ms: machine::steal_ms(), when: Instant::now() }
+    }
+
+    /// What disturbed the bench since then, if it was much.
+    pub fn disturbed(&self, met: Met) -> Option<String> {
+        let cores = available_parallelism().map_or(1, usize::from);
+        let passed = self.when.elapsed().as_secs_f64() * 1e3 * cores as f64;
+        let stolen = machine::steal_ms().zip(self.steal_ms).map(|(now, then)| now.saturating_sub(then));
+        disturbed(self.load, cores, met, stolen.map_or(0.0, |stolen| stolen as f64 / passed))
+    }
+}
+
+/// More than this share of samples that were disturbed is told.
+const MUCH: f64 = 0.1;
+/// More than this share of the processors' time that was stolen is told.
+const MUCH_STOLEN: f64 = 0.01;
+
+fn disturbed(load: Option<f64>, cores: usize, met: Met, stolen: f64) -> Option<String> {
+    let share = |of: u64| of as f64 / met.samples.max(1) as f64;
+    let per_cent = |share: f64| format!("{:.0} %", share * 100.0);
+    let mut said = vec![];
+    if let Some(load) = load.filter(|load| *load > cores as f64) {
+        said.push(format!("load {load:.0} on {cores} cores at the start"));
+    }
+    if share(met.again) > MUCH {
+        said.push(format!("{} of samples were taken again", per_cent(share(met.again))));
+    }
+    if share(met.disturbed) > MUCH {
+        said.push(format!("{} were kept although the core was shared", per_cent(share(met.disturbed))));
+    }
+    if stolen > MUCH_STOLEN {
+        said.push(format!("{} of the processors' time went to other virtual machines", per_cent(stolen)));
+    }
+    (!said.is_empty())
+        .then(|| format!("the machine was disturbed, which widens intervals: {}", said.join("; ")))
+}
+
+/// Nanoseconds of an iteration that does nothing: the call itself.
+pub fn floor() -> f64 {
+    const CALLS: u64 = 10_000;
+    let nothing = &mut || _ = black_box(0_u64);
+    let least = (0..50).map(|_| timed(nothing, CALLS)).min().unwrap_or_default();
+    least.as_nanos() as f64 / CALLS as f64
+}
+
+/// Less than this many times the call itself is mostly that.
+const MOSTLY: f64 = 3.0;
+/// Less than this many times the call itself is no work at all.
+const NOTHING: f64 = 1.3;
+
+/// What to tell of an iteration that takes hardly longer than the call of it.
+pub fn hardly_anything(name: &str, ns: f64, floor: f64) -> Option<String> {
+    let remedy = match ns / floor {
+        times if times < NOTHING => {
+            "as long as one that does nothing: the compiler may have removed the work; pass inputs through `black_box`"
+        }
+        times if times < MOSTLY => {
+            "mostly the call itself: let an iteration do more, and say so by `.unit(…)`"
+        }
+        _ => return None,
+    };
+    Some(format!("{name}: an iteration takes {}, {remedy}", time(ns)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_disturbed_is_told_where_it_was_much() {
+        let met = Met { samples: 1000, again: 610, disturbed: 120 };
+        assert_eq!(
+            disturbed(Some(14.2), 2, met, 0.034).expect("much"),
+            "the machine was disturbed, which widens intervals: load 14 on 2 cores at the start; 61 % of samples were taken again; \
+             12 % were kept although the core was shared; 3 % of the processors' time went to other virtual machines"
+        );
+        assert_eq!(disturbed(Some(1.9), 2, Met { again: 90, disturbed: 10, ..met }, 0.005), None);
+        assert_eq!(disturbed(None, 2, Met::default(), 0.0), None, "several threads wait for no core");
+    }
+
+    #[test]
+    fn what_processes_met_adds_up() {
+        let file = std::env::temp_dir().join(format!("by-turns-met-{}", std::process::id()));
+        fs::write(&file, "10 2 1\n20 3 0\n").expect("a file");
+        leave(&file).expect("a file");
+        assert_eq!(met(&file), Met { samples: 30, again: 5, disturbed: 1 });
+        fs::remove_file(&file).expect("it is there");
+        assert_eq!(met(&file), Met::default());
+    }
+
+    #[test]
+    fn an_iteration_that_does_hardly_anything_is_told() {
+        assert_eq!(hardly_anything("a", 5.2, 1.7), None);
+        let some = hardly_anything("a (n=2)", 4.0, 1.7).expect("mostly the call");
+        assert!(some.starts_with("a (n=2): an iteration takes 4.00 ns, mostly the call itself"), "{some}");
+        let none = hardly_anything("a", 1.8, 1.7).expect("no more than the call");
+        assert!(none.contains("black_box"), "{none}");
+        assert!(floor() > 0.1);
+    }
+}
