@@ -54,8 +54,11 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             return Ok(());
         }
         if chosen.is_empty() {
-            eprintln!("{}: {}; 0 measured", self.name, arguments.nothing());
-            return Ok(()); // cargo goes on with the next bench
+            // Cargo goes on with the next bench, and a process that measures with the next of its program.
+            if Episode::of_this_process().is_none() {
+                eprintln!("{}: {}; 0 measured", self.title, arguments.nothing());
+            }
+            return Ok(());
         }
         let variants = self.variants(|key| chosen.contains(&key))?;
         let proved = self.prove(&variants)?;
@@ -83,7 +86,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                     .to_owned())
             }
             Task::Measure if variants.iter().all(|variant| variant.baseline.is_none()) => {
-                eprintln!("{}: nothing is compared with {}; 0 measured", self.name, variants[0].key);
+                eprintln!("{}: nothing is compared with {}; 0 measured", self.title, variants[0].key);
                 Ok(())
             }
             Task::Measure => self.measure(&variants, &arguments),
@@ -293,6 +296,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 variant: variant.key.variant.clone(),
                 load: variant.key.parameter.clone(),
                 unit: settings.unit.clone(),
+                units: settings.units,
                 time_ns: time_ns.unwrap_or(f64::NAN),
                 time_interval_ns: interval,
                 time_deviation_ns,
