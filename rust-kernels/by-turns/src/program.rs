@@ -71,7 +71,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         }
         match &arguments.task {
             Task::Prove | Task::Help | Task::List => {
-                println!("{}: all do equal work; `cargo bench` measures them", self.name);
+                println!("{}: all do equal work; `cargo bench` measures them", self.title);
                 Ok(())
             }
             Task::Measure if !cfg!(unix) => {
