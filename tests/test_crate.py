@@ -207,7 +207,7 @@ def test_a_user_compiles_at_most_eight_other_crates(own):
 
 @pytest.fixture(scope="module")
 def report(own) -> dict:
-    done = own.cargo("bench", "--processes", "4", "--json")
+    done = own.cargo("bench", "--processes", "4", "--format", "json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -301,20 +301,39 @@ def test_where_link_orders_are_not_drawn_the_table_says_so_and_a_quick_one_concl
     assert "4 processes, all with one link order, 12 rounds" in done.stdout
     assert "- link orders were not drawn (--no-layouts)" in done.stdout
     assert "- nothing is concluded: --quick" in done.stdout and "slower" not in done.stdout
-    unknown = own.cargo("bench", "nobody")
-    assert unknown.returncode != 0 and "no name holds that" in unknown.stderr
+
+
+def test_a_filter_that_matches_nothing_lets_cargo_go_on_and_one_for_a_baseline_compares(own):
+    nobody = own.cargo("bench", "nobody")
+    assert nobody.returncode == 0 and 'own: no variant matches "nobody"; 0 measured' in nobody.stderr
+    baseline = own.cargo("bench", "inline", "--quick", "--no-layouts", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(baseline.stdout)))
+    assert [row["variant"] for row in rows] == ["inline", "boxed", "inline (A/A)"], baseline.stderr
+
+
+def test_others_run_it_like_a_test(own):
+    """As nextest lists and runs tests, and cannot be asked for something else."""
+    listed = own.cargo("test", "--list", "--format", "terse")
+    assert listed.stdout == "own/inline: benchmark\nown/boxed: benchmark\n", listed.stderr
+    ignored = own.cargo("test", "--list", "--format", "terse", "--ignored")
+    assert (ignored.returncode, ignored.stdout) == (0, "")
+    one = own.cargo("test", "--exact", "own/boxed", "--nocapture")
+    assert one.returncode == 0 and "all do equal work" in one.stdout
+    wrong = own.cargo("bench", "--quik")
+    assert wrong.returncode != 0 and "--quik is no option; did you mean --quick?" in wrong.stderr
 
 
 def test_a_gate_passes_what_is_equal_and_stops_what_allocates_more(own, tmp_path):
-    counted = own.cargo("bench", "--exact", str(tmp_path))
-    assert counted.returncode == 0, counted.stderr
-    same = own.cargo("bench", "--gate", str(tmp_path))
+    base = tmp_path / "of" / "base.csv"
+    counted = own.cargo("bench", "--save-counts", str(base))
+    assert counted.returncode == 0 and f"counts in {base}" in counted.stdout, counted.stderr
+    same = own.cargo("bench", "--gate", str(base))
     assert same.returncode == 0 and "nothing that is exact has changed" in same.stdout
     plain, more = "    Box::pin(next(number))", "    Box::pin(next(*std::hint::black_box(Box::new(number))))"
     own.changed("src/lib.rs", plain, more)
-    grown = own.cargo("bench", "--gate", str(tmp_path))
+    grown = own.cargo("bench", "--gate", str(base))
     lenses = [f"{lens}=1000" for lens in ("instructions", "allocations", "allocated_bytes")]
-    allowed = own.cargo("bench", "--gate", str(tmp_path), *(word for lens in lenses for word in ("--allow", lens)))
+    allowed = own.cargo("bench", "--gate", str(base), *(word for lens in lenses for word in ("--allow", lens)))
     own.changed("src/lib.rs", more, plain)
     assert (
         grown.returncode != 0
@@ -327,7 +346,7 @@ def test_a_gate_passes_what_is_equal_and_stops_what_allocates_more(own, tmp_path
 def test_what_a_user_has_set_for_valgrind_changes_no_count(own, tmp_path, monkeypatch):
     (own.folder / ".valgrindrc").write_text("--no-such-option\n", encoding="utf-8")
     monkeypatch.setenv("VALGRIND_OPTS", "--no-such-option")
-    counted = own.cargo("bench", "--exact", str(tmp_path))
+    counted = own.cargo("bench", "--save-counts", str(tmp_path / "base.csv"))
     (own.folder / ".valgrindrc").unlink()
     assert counted.returncode == 0, counted.stderr
     assert any(",instructions," in file.read_text(encoding="utf-8") for file in tmp_path.iterdir()), counted.stdout

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::builder::Variant;
+use crate::counts::COUNTERS;
 use crate::format::Format;
 use by_turns_core::base::key::Key;
 
@@ -216,12 +217,16 @@ impl Arguments {
                 "--quiet" | "-q" => found.quiet = true,
                 "--no-layouts" => found.layouts = false,
                 "--allow" => {
-                    let said = value
-                        .split_once('=')
-                        .and_then(|(counter, most)| Some((counter, most.parse::<f64>().ok()?)));
-                    let (counter, most) = said
-                        .filter(|(_, most)| *most >= 0.0)
-                        .ok_or_else(|| format!("--allow: {value:?} is not like instructions=2"))?;
+                    let (counter, most) = value.split_once('=').unwrap_or((&value, ""));
+                    if !COUNTERS.iter().any(|(known, _)| *known == counter) {
+                        return Err(format!(
+                            "--allow: {counter:?} is none of {}",
+                            COUNTERS.map(|(name, _)| name).join(", ")
+                        ));
+                    }
+                    let most = most.parse().ok().filter(|most| *most >= 0.0);
+                    let most =
+                        most.ok_or_else(|| format!("--allow: {value:?} is not like instructions=2"))?;
                     found.allowed.insert(counter.to_owned(), most);
                 }
                 _ => {} // without effect
@@ -378,7 +383,8 @@ mod tests {
             ("--quick=yes", "--quick has no value"),
             ("--format xml", "\"xml\""),
             ("--allow instructions", "is not like instructions=2"),
-            ("--allow x=-1", "is not like instructions=2"),
+            ("--allow allocations=-1", "is not like instructions=2"),
+            ("--allow alloc=1", "\"alloc\" is none of instructions, allocations, "),
             ("--save-counts x", "use `cargo bench`"),
         ] {
             let why = of(wrong).expect_err(wrong);

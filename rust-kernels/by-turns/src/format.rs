@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use crate::counts::COUNTERS;
 use crate::report::{Line, Report};
 use by_turns_core::base::csv;
-use by_turns_core::base::key::escaped;
 use by_turns_core::base::number::grouped;
 
 /// How a table, or a list of names, is printed.
@@ -84,12 +83,6 @@ impl Report {
     }
 }
 
-impl Line {
-    fn units(&self) -> f64 {
-        self.counts.get("units").map_or(1.0, |units| *units as f64)
-    }
-}
-
 fn table(report: &Report) -> String {
     let fixed = "bench,variant,load,unit,units,time_ns,time_low_ns,time_high_ns,baseline,control,ratio,ratio_low,ratio_high,\
                  undisturbed,undisturbed_low,undisturbed_high,verdict,doubt";
@@ -105,7 +98,7 @@ fn table(report: &Report) -> String {
         let varies =
             counters.iter().filter(|counter| line.varies(counter)).copied().collect::<Vec<_>>().join(" ");
         let cells = [&report.bench, &line.variant, &line.load, &line.unit].map(String::clone).into_iter();
-        let cells = cells.chain([line.units().to_string(), number(line.time_ns), time_low, time_high]);
+        let cells = cells.chain([line.units.to_string(), number(line.time_ns), time_low, time_high]);
         let cells = cells.chain([line.baseline.clone().unwrap_or_default(), line.control.to_string()]);
         let cells = cells.chain(three(line.ratio)).chain(three(line.undisturbed));
         let cells = cells.chain([&line.verdict, &line.doubt].map(|text| text.clone().unwrap_or_default()));
@@ -119,7 +112,7 @@ fn table(report: &Report) -> String {
 /// A text as Markdown that shows it, in a cell of a table as well.
 pub fn plain(text: &str) -> String {
     let mut shown = String::new();
-    for c in escaped(text).chars() {
+    for c in text.chars() {
         match c {
             '<' => shown.push_str("&lt;"),
             '>' => shown.push_str("&gt;"),
@@ -156,7 +149,7 @@ fn markdown(report: &Report) -> String {
 fn bencher(bench: &str, line: &Line) -> String {
     let name = line.key(bench).to_string().replace(char::is_whitespace, "_");
     let [low, high] = line.time_interval_ns.unwrap_or([line.time_ns; 2]);
-    let [time, half] = [line.time_ns, (high - low) / 2.0].map(|ns| hundredths(ns * line.units()));
+    let [time, half] = [line.time_ns, (high - low) / 2.0].map(|ns| hundredths(ns * line.units as f64));
     format!("test {name} ... bench: {time:>14} ns/iter (+/- {half})")
 }
 
@@ -177,13 +170,13 @@ fn criterion(report: &Report) -> String {
     let complete = |line: &Line| {
         let [low, high] = line.time_interval_ns.unwrap_or([line.time_ns; 2]);
         let estimate = |ns: [f64; 3]| {
-            let [value, low, high] = ns.map(|ns| ns * line.units());
+            let [value, low, high] = ns.map(|ns| ns * line.units as f64);
             json!({"estimate": value, "lower_bound": low, "upper_bound": high, "unit": "ns"})
         };
         let time = estimate([line.time_ns, low, high]);
-        let throughput = match line.units() {
-            1.0 => json!([]),
-            units => json!([{"per_iteration": units as u64, "unit": "elements"}]),
+        let throughput = match line.units {
+            1 => json!([]),
+            units => json!([{"per_iteration": units, "unit": "elements"}]),
         };
         json!({
             "reason": "benchmark-complete",
@@ -222,21 +215,18 @@ mod tests {
             variant: variant.to_owned(),
             load: "n=1|2".to_owned(),
             unit: "item".to_owned(),
+            units: 10,
             time_ns: 1_234.5,
             time_interval_ns: Some([1_200.0, 1_300.0]),
             time_deviation_ns: Some(3.0),
             baseline: verdict.map(|_| "Vec<u8>".to_owned()),
             ratio: verdict.map(|_| [2.0, 1.9, 2.1]),
             verdict: verdict.map(str::to_owned),
-            counts: BTreeMap::from([
-                ("allocations".to_owned(), 3_000),
-                ("allocations_varies".to_owned(), 1),
-                ("units".to_owned(), 10),
-            ]),
+            counts: BTreeMap::from([("allocations".to_owned(), 3_000), ("allocations_varies".to_owned(), 1)]),
             ..Line::default()
         };
         let control = Line { control: true, ..line("Vec<u8> (A/A)", Some("same")) };
-        let variants = vec![line("Vec<u8>", None), line("a,\"b\"\n*", Some("slower")), control];
+        let variants = vec![line("Vec<u8>", None), line("a,\"b\"*", Some("slower")), control];
         let [bench, measured, samples] = ["calls", "24 processes", "target/x"].map(str::to_owned);
         Report { bench, measured, variants, notes: vec!["a <note>".to_owned()], samples }
     }
@@ -247,7 +237,7 @@ mod tests {
 
     #[test]
     fn formats_are_known_by_name() {
-        assert!(printed("pretty").contains("a,\"b\"\\n* (n=1|2)"), "{}", printed("pretty"));
+        assert!(printed("pretty").contains("a,\"b\"* (n=1|2)"), "{}", printed("pretty"));
         assert_eq!(printed("json"), format!("{:#}", report().json()));
         assert!(Format::of("xml").expect_err("no format").contains("\"xml\" is none of pretty"));
     }
@@ -265,7 +255,7 @@ mod tests {
         let text = printed("csv");
         let header = text.lines().next().expect("a header");
         assert_eq!(header.split(',').count(), 24, "{header}");
-        let quoted = "calls,\"a,\"\"b\"\"\n*\",n=1|2,item,10,1234.5,1200,1300,Vec<u8>,false,2,1.9,2.1,,,,slower,,,3000,,,,allocations";
+        let quoted = "calls,\"a,\"\"b\"\"*\",n=1|2,item,10,1234.5,1200,1300,Vec<u8>,false,2,1.9,2.1,,,,slower,,,3000,,,,allocations";
         assert!(text.contains(&format!("\n{quoted}\ncalls,Vec<u8> (A/A),")), "{text}");
     }
 
@@ -276,7 +266,7 @@ mod tests {
         assert_eq!(lines[0], "### calls");
         assert_eq!(lines[5], "|---|--:|--:|---|--:|");
         assert_eq!(lines[6], "| Vec&lt;u8&gt; (n=1\\|2) | 1.23 µs, 810 k/s |  | baseline | \\~3,000 |");
-        assert!(lines[7].starts_with("| a,\"b\"\\\\n\\* (n=1\\|2) | "), "{}", lines[7]);
+        assert!(lines[7].starts_with("| a,\"b\"\\* (n=1\\|2) | "), "{}", lines[7]);
         assert_eq!(lines.last(), Some(&"- a &lt;note&gt;"));
     }
 
@@ -286,7 +276,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "test calls/Vec<u8>@n=1|2 ... bench:      12,345.00 ns/iter (+/- 500.00)");
         assert_eq!(lines.len(), 2, "a control is not followed");
-        let spaced = Line { variant: "a b".to_owned(), time_ns: 0.294, ..Line::default() };
+        let spaced = Line { variant: "a b".to_owned(), time_ns: 0.294, units: 1, ..Line::default() };
         assert_eq!(bencher("c", &spaced), "test c/a_b ... bench:           0.29 ns/iter (+/- 0.00)");
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::counts::COUNTERS;
+use crate::format::plain;
 use by_turns_core::base::key::Key;
 use by_turns_core::base::number::grouped;
 use by_turns_core::count::table::Count;
@@ -70,11 +71,8 @@ pub fn compare(bench: &str, before: &[Count], after: &[Count], allowed: &BTreeMa
                 }
             };
             let shown = |value: Option<u64>| value.map_or("–".to_owned(), grouped);
-            let name = if key.parameter.is_empty() {
-                key.variant.clone()
-            } else {
-                format!("{} ({})", key.variant, key.parameter)
-            };
+            let load = if key.parameter.is_empty() { String::new() } else { format!(" ({})", key.parameter) };
+            let name = plain(&format!("{}{load}", key.variant));
             let counter = counter.replace('_', " ");
             let _ = writeln!(
                 rows,
@@ -89,7 +87,7 @@ pub fn compare(bench: &str, before: &[Count], after: &[Count], allowed: &BTreeMa
         (0, _) => "nothing grew by more than it may".to_owned(),
         (number, _) => format!("**{number} grew by more than they may, or could not be compared**"),
     };
-    let mut table = format!("### {bench}: {verdict}\n\n");
+    let mut table = format!("### {}: {verdict}\n\n", plain(bench));
     if !rows.is_empty() {
         table +=
             "| variant | what | before | after | change | may grow by | |\n|---|---|--:|--:|--:|--:|---|\n";
@@ -136,6 +134,8 @@ mod tests {
             "{grown:?}"
         );
         assert!(gate(&many, &few).passed);
+        let named = gate(&[("Vec<u8>|x", "allocations", 0)], &[("Vec<u8>|x", "allocations", 1)]);
+        assert!(named.table.contains("| Vec&lt;u8&gt;\\|x | allocations |"), "{named:?}");
         assert!(gate(&few, &[("a", "instructions", 1_010)]).passed, "as much as it may");
         assert!(!gate(&[("a", "allocations", 0)], &[("a", "allocations", 1)]).passed, "from none");
         let allowed = BTreeMap::from([("instructions".to_owned(), 2.0)]);

@@ -56,8 +56,11 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             return Ok(());
         }
         if chosen.is_empty() {
-            eprintln!("{}: {}; 0 measured", self.name, arguments.nothing());
-            return Ok(()); // cargo goes on with the next bench
+            // Cargo goes on with the next bench, and a process that measures with the next of its program.
+            if Episode::of_this_process().is_none() {
+                eprintln!("{}: {}; 0 measured", self.title, arguments.nothing());
+            }
+            return Ok(());
         }
         let variants = self.variants(|key| chosen.contains(&key))?;
         let proved = self.prove(&variants)?;
@@ -70,7 +73,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         }
         match &arguments.task {
             Task::Prove | Task::Help | Task::List => {
-                println!("{}: all do equal work; `cargo bench` measures them", self.name);
+                println!("{}: all do equal work; `cargo bench` measures them", self.title);
                 Ok(())
             }
             Task::Measure if !cfg!(unix) => {
@@ -85,7 +88,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                     .to_owned())
             }
             Task::Measure if variants.iter().all(|variant| variant.baseline.is_none()) => {
-                eprintln!("{}: nothing is compared with {}; 0 measured", self.name, variants[0].key);
+                eprintln!("{}: nothing is compared with {}; 0 measured", self.title, variants[0].key);
                 Ok(())
             }
             Task::Measure => self.measure(&variants, &arguments),
@@ -334,6 +337,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 variant: variant.key.variant.clone(),
                 load: variant.key.parameter.clone(),
                 unit: settings.unit.clone(),
+                units: settings.units,
                 time_ns: time_ns.unwrap_or(f64::NAN),
                 time_interval_ns: interval,
                 time_deviation_ns,

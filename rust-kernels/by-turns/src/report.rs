@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::builder::ITERATION;
 use crate::counts::COUNTERS;
-use by_turns_core::base::key::{Key, escaped};
+use by_turns_core::base::key::Key;
 use by_turns_core::base::number::{grouped, rate, time};
 use by_turns_core::judge::verdict::{Judged, Needed, Verdict};
 
@@ -35,6 +35,8 @@ pub struct Line {
     pub load: String,
     /// What an iteration does.
     pub unit: String,
+    /// How many of them.
+    pub units: u64,
     /// Of one unit of work, in the middle over rounds.
     pub time_ns: f64,
     /// The ends of its interval of 95 %, over processes.
@@ -72,6 +74,7 @@ impl Line {
             variant,
             load,
             unit,
+            units,
             time_ns,
             time_interval_ns,
             time_deviation_ns,
@@ -84,9 +87,9 @@ impl Line {
             counts,
         } = self;
         json!({
-            "variant": variant, "load": load, "unit": unit, "time_ns": time_ns, "time_interval_ns": time_interval_ns,
-            "time_deviation_ns": time_deviation_ns, "baseline": baseline, "control": control,
-            "ratio": ratio, "undisturbed": undisturbed, "verdict": verdict, "doubt": doubt, "counts": counts,
+            "variant": variant, "load": load, "unit": unit, "units": units, "time_ns": time_ns,
+            "time_interval_ns": time_interval_ns, "time_deviation_ns": time_deviation_ns, "baseline": baseline,
+            "control": control, "ratio": ratio, "undisturbed": undisturbed, "verdict": verdict, "doubt": doubt, "counts": counts,
         })
     }
 
@@ -107,10 +110,9 @@ impl Line {
         self
     }
 
-    /// Its name, with its load where it has one, as it is shown.
+    /// Its name, with its load where it has one.
     pub fn name(&self) -> String {
-        let load = if self.load.is_empty() { String::new() } else { format!(" ({})", self.load) };
-        escaped(&format!("{}{load}", self.variant))
+        if self.load.is_empty() { self.variant.clone() } else { format!("{} ({})", self.variant, self.load) }
     }
 
     pub(crate) fn key(&self, bench: &str) -> Key {
@@ -180,7 +182,7 @@ impl Report {
         let unit = self.variants.first().map_or("", |line| &line.unit);
         let same = self.variants.iter().all(|line| line.unit == unit);
         let rate = if self.variants.iter().all(|line| line.unit == ITERATION) { "" } else { ", rate" };
-        let time = if same { format!("time per {}{rate}", escaped(unit)) } else { format!("time{rate}") };
+        let time = if same { format!("time per {unit}{rate}") } else { format!("time{rate}") };
         let mut heads = vec!["".to_owned(), time, "ratio (95 %)".to_owned(), "verdict".to_owned()];
         heads.extend(COUNTERS.iter().map(|(counter, _)| counter.replace('_', " ")));
         let rows: Vec<Vec<String>> = self.variants.iter().map(Line::cells).collect();
@@ -195,7 +197,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n{}: {}\n", escaped(&self.bench), self.about())?;
+        writeln!(f, "\n{}: {}\n", self.bench, self.about())?;
         let rows = self.rows();
         let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         for row in &rows {
