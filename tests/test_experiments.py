@@ -1,5 +1,6 @@
 """Experiments on the measuring find the truth of made-up trials again."""
 
+import json
 import re
 import tomllib
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from made_up_runs import OFF, make_run, make_series
 from async_cost.runs.find import load_run
 from async_cost.words import CONTROL
 from async_cost.workflow.toolchain import ROOT
-from experiments import cells, coverage, methods, shapes
+from experiments import cells, coverage, crates, methods, shapes
 
 TRUTH = {"manual": 1.0, "nonbox": 2.5, "box": 3.0}
 
@@ -100,12 +101,63 @@ def test_a_tiny_measurement_is_whole(monkeypatch, capsys):
     assert "nonbox" in linked["variant"] and linked["measured"].str.len_chars().min() == 10
 
 
-def test_the_lock_of_tango_bench_names_the_crates_of_the_workspace():
+def test_what_crates_say_of_known_pairs_is_counted():
+    said = {
+        "chain-0-0": ("same", 1.001, 0.999, 1.003),
+        "chain-0-1": (None, 1.02, 0.99, 1.05),
+        "boxes-0-2": ("faster", 0.96, 0.95, 0.97),
+        "chain-2-10": ("slower", 1.02, 1.015, 1.025),
+        "chain-2-11": ("undecided", 1.01, 0.99, 1.03),
+        "boxes-10-12": ("faster", 0.9, 0.8, 0.95),
+    }
+    rows = [("x", "noisy", 0, pair, int(pair.split("-")[1]), *reading, 2.0) for pair, reading in said.items()]
+    rows += [("divan", "noisy", 0, "chain-0-0", 0, None, 0.9, None, None, 1.0)]
+    divan, x = crates.summary(pl.DataFrame(rows, schema=crates.COLUMNS, orient="row")).iter_rows(named=True)
+    counts = {"copies": 3, "different": 1, "same": 1, "planted_2": 2, "found_2": 1, "planted_10": 1, "found_10": 0}
+    assert {name: x[name] for name in counts} == counts
+    assert x["inside"] == pytest.approx(2 / 3) and x["inside_low"] < 0.3 and x["inside_high"] > 0.9
+    assert (x["median_error"], x["largest_error"]) == pytest.approx((0.02, 0.04)) and x["seconds"] == 2
+    assert divan["inside"] is None and divan["largest_error"] == pytest.approx(0.1) and divan["different"] == 0
+
+
+def test_what_crates_print_is_understood(tmp_path):
+    table = """\
+divan             fastest       │ slowest       │ median        │ mean          │ samples │ iters
+╰─ side                         │               │               │               │         │
+   ├─ chain-0-3/a  895.1 ns     │ 53.56 µs      │ 928.5 ns      │ 948.3 ns      │ 63031   │ 252124
+   ╰─ chain-0-3/b  895.3 ns     │ 1.006 ms      │ 1.857 µs      │ 943.4 ns      │ 64283   │ 257132
+"""
+    assert crates.read_divan(table) == {"chain-0-3": crates.Reading(None, 2.0)}
+    analysis = {
+        "baseline": {"mean": 100.0},
+        "diff": {"mean": 5.0},
+        "ci_lower": 4.0,
+        "ci_upper": 6.0,
+        "significant": True,
+    }
+    groups = [{"group_name": "boxes-2-10", "analyses": [["a", "b", analysis]]}]
+    said = crates.read_zenbench(json.dumps({"comparisons": groups}))["boxes-2-10"]
+    assert said.said == "slower" and said[1:] == pytest.approx((1.05, 1.04, 1.06))
+    printed = """\
+chain-2-10              time:   [1.0000 µs 1.1000 µs 1.2000 µs]
+chain-2-10              time:   [1.4000 µs 1.5400 µs 1.6000 µs]
+                        change: [+30.0% +40.0% +50.0%] (p = 0.00 < 0.05)
+                        Performance has regressed.
+"""
+    said, apart = crates.read_criterion(printed)
+    assert said == {"chain-2-10": "slower"}
+    assert apart["chain-2-10"].said == "slower" and apart["chain-2-10"].ratio == pytest.approx(1.4)
+
+
+@pytest.mark.parametrize(
+    ("folder", "named"),
+    [(methods.TANGO.parent, ("harness", "zero-cost/loop")), (crates.CRATE, ("by-turns", "by-turns-core"))],
+)
+def test_a_lock_of_its_own_names_the_crates_of_the_workspace(folder, named):
     """Else it could not be built, or would measure another program."""
-    locks = (folder / "Cargo.lock" for folder in (methods.TANGO.parent, ROOT))
-    mine, ours = (tomllib.loads(lock.read_text())["package"] for lock in locks)
+    mine, ours = (tomllib.loads((of / "Cargo.lock").read_text())["package"] for of in (folder, ROOT))
     versions = {package["name"]: package["version"] for package in mine}
-    for crate in ("harness", "zero-cost/loop"):
+    for crate in named:
         manifest = tomllib.loads((ROOT / "rust-kernels" / crate / "Cargo.toml").read_text())
         needed = [name for name, wanted in manifest["dependencies"].items() if "optional" not in wanted]
         for name in needed:
