@@ -18,26 +18,8 @@ pub struct Count {
 
 /// As the table `<bench>.counts.csv`.
 pub fn table(study: &str, counts: &[Count]) -> String {
-    rows(counts, |_| study)
-}
-
-/// As a table of several benches, each of which is a study of its own.
-pub fn of(counts: &[Count]) -> String {
-    rows(counts, |key| &key.bench)
-}
-
-fn rows<'c>(counts: &'c [Count], study: impl Fn(&'c Key) -> &'c str) -> String {
-    let row = |Count { key, counter, value }: &'c Count| {
-        csv::line([study(key), &key.bench, &key.variant, &key.parameter, counter, &value.to_string()]) + "\n"
+    let row = |Count { key, counter, value }: &Count| {
+        csv::line([study, &key.bench, &key.variant, &key.parameter, counter, &value.to_string()]) + "\n"
     };
     format!("{HEADER}\n") + &counts.iter().map(row).collect::<String>()
-}
-
-/// What such a table holds; `None` if it is none.
-pub fn read(text: &str) -> Option<Vec<Count>> {
-    let count = |row: Vec<String>| {
-        let [_, bench, variant, parameter, counter, value] = <[String; 6]>::try_from(row).ok()?;
-        Some(Count { key: Key::new(bench, variant, parameter), counter, value: value.parse().ok()? })
-    };
-    csv::rows(text, HEADER)?.into_iter().map(count).collect()
 }
