@@ -20,7 +20,7 @@ pub mod glance;
 pub mod judge;
 pub mod trial;
 
-pub use base::allocator::CountingAllocator;
+pub use base::allocator::{Counting, CountingAllocator};
 pub use base::key::{InvalidKey, Key};
 pub use base::sample::Sample;
 pub use base::tolerance;

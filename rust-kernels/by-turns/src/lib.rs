@@ -19,4 +19,4 @@ pub use by_turns_core::base::tolerance;
 pub use report::{Line, Report};
 
 #[doc(hidden)]
-pub use by_turns_core::CountingAllocator;
+pub use by_turns_core::{Counting, CountingAllocator};

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::exit;
 
 use crate::arguments::{Arguments, HELP, Profile, Task};
 use crate::builder::{Bench, Proved, Variant};
 use crate::caution;
-use crate::counts;
+use crate::counts::{self, Counted};
 use crate::episodes::{Episode, Measured};
 use crate::gate;
 use crate::layouts::Linked;
@@ -118,28 +118,16 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         variants.iter().enumerate().map(measured).collect()
     }
 
-    fn exact(&self, variants: &[Variant]) -> Result<Vec<Count>, String> {
-        let (counts, missing) = counts::count(self, variants)?;
-        missing.iter().for_each(|why| eprintln!("{why}"));
-        if counts.is_empty() { Err(format!("{}: nothing could be counted", self.name)) } else { Ok(counts) }
-    }
-
-    /// Writes the counts into a file, in place of those that this bench has there.
+    /// Writes the counts into a file, in place of those that these variants have there.
     fn save_counts(&self, variants: &[Variant], file: &Path) -> Result<(), String> {
-        let at = |error: io::Error| format!("{}: {error}", file.display());
-        let mut all = match fs::read_to_string(file) {
-            Ok(text) => table::read(&text)
-                .ok_or_else(|| format!("{} exists and is no table of counts", file.display()))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => vec![],
-            Err(error) => return Err(at(error)),
-        };
-        let counts = self.exact(variants)?;
-        let number = counts.len();
-        all.retain(|count| count.key.bench != self.title);
-        all.extend(counts);
-        fs::create_dir_all(file.parent().unwrap_or(file)).map_err(at)?;
-        fs::write(file, table::of(&all)).map_err(at)?;
-        println!("{}: {number} counts in {}", self.name, file.display());
+        let package = counts::package()?;
+        let Counted { counts, left_out, failed } = counts::count(self, variants)?;
+        left_out.iter().for_each(|why| eprintln!("{why}"));
+        if !failed.is_empty() || counts.is_empty() {
+            return Err(format!("{}: counts are not saved\n{}", self.name, failed.join("\n")));
+        }
+        counts::save(file, &package, &self.title, self.among(variants), &counts)?;
+        println!("{}: {} counts in {}", self.name, counts.len(), file.display());
         Ok(())
     }
 
@@ -149,20 +137,29 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         {
             return Err(format!("--allow: there is no counter {unknown}\n{HELP}"));
         }
-        let text = fs::read_to_string(file)
-            .map_err(|error| format!("{}: {error}; --save-counts writes it", file.display()))?;
-        let mut before =
-            table::read(&text).ok_or_else(|| format!("{} is no table of counts", file.display()))?;
-        before.retain(|count| count.key.bench == self.title);
-        let gate = gate::compare(&self.title, &before, &self.exact(variants)?, allowed);
+        let package = counts::package()?;
+        let mut before = counts::load(file, &package, &self.title)?;
+        before.retain(|count| self.among(variants)(&count.key));
+        let Counted { counts, mut left_out, failed } = counts::count(self, variants)?;
+        let counted = failed.is_empty();
+        left_out.extend(failed);
+        let gate = gate::compare(&format!("{package}, {}", self.title), &before, &counts, allowed);
         println!("{}", gate.table);
-        if gate.passed { Ok(()) } else { exit(1) }
+        left_out.iter().for_each(|why| println!("- {why}"));
+        if gate.passed && counted { Ok(()) } else { exit(1) }
+    }
+
+    /// Whether a key is one of these variants: where none of the bench is left out, any may be one that it had.
+    fn among<'v>(&self, variants: &'v [Variant]) -> impl Fn(&Key) -> bool + 'v {
+        let whole = variants.iter().filter(|variant| !variant.control).count() == self.declared.len();
+        move |key| whole || variants.iter().any(|variant| variant.key == *key)
     }
 
     fn measure(&self, variants: &[Variant], arguments: &Arguments) -> Result<(), String> {
         let folder = store::folder(&self.name).map_err(|error| format!("no folder for the run: {error}"))?;
         let (before, start) = (Before::now(), caution::Start::now());
-        let (counts, mut notes) = counts::count(self, variants)?;
+        let Counted { counts, left_out: mut notes, failed } = counts::count(self, variants)?;
+        notes.extend(failed);
         if std::io::stderr().is_terminal() && !arguments.quiet {
             eprintln!("{}: compiling once more, for link orders", self.name);
         }

@@ -6,10 +6,17 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The system's allocator, which also counts while an iteration is counted.
+/// An allocator which also counts while an iteration is counted.
 ///
 /// A reallocation counts as one allocation of its new size; freeing is not counted.
-pub struct CountingAllocator;
+pub struct Counting<A>(pub A);
+
+/// The system's allocator, which also counts.
+pub type CountingAllocator = Counting<System>;
+
+/// The value of that type.
+#[allow(non_upper_case_globals)]
+pub const CountingAllocator: CountingAllocator = Counting(System);
 
 /// True while an iteration is counted.
 static COUNTING: AtomicBool = AtomicBool::new(false);
@@ -36,43 +43,39 @@ pub fn uncounted<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-impl CountingAllocator {
-    fn note(bytes: usize) {
-        // Relaxed is enough: the counts are read after the workload has returned, on the thread that called
-        // it.
-        if COUNTING.load(Ordering::Relaxed) && !OURS.get() {
-            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-            BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
-        }
+fn note(bytes: usize) {
+    // Relaxed is enough: the counts are read after the workload has returned, on the thread that called it.
+    if COUNTING.load(Ordering::Relaxed) && !OURS.get() {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
 
-// SAFETY: every request is passed on unchanged to `System`, which keeps the promises of an allocator; noting
-// a request touches atomics only, so it neither allocates nor unwinds.
-unsafe impl GlobalAlloc for CountingAllocator {
+// SAFETY: every request is passed on unchanged to the allocator within, which keeps the promises of one; noting a request touches
+// atomics and a thread-local variable that is made at compile time and has no destructor, so it neither allocates nor unwinds.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::note(layout.size());
-        // SAFETY: the caller promises a layout of non-zero size, which is what `System` asks for.
-        unsafe { System.alloc(layout) }
+        note(layout.size());
+        // SAFETY: the caller promises a layout of non-zero size, which is what the allocator within asks for.
+        unsafe { self.0.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        Self::note(layout.size());
+        note(layout.size());
         // SAFETY: as for `alloc`.
-        unsafe { System.alloc_zeroed(layout) }
+        unsafe { self.0.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        Self::note(new_size);
-        // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from
-        // `System`, and that `new_size` is valid.
-        unsafe { System.realloc(pointer, layout, new_size) }
+        note(new_size);
+        // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from the one within, and that
+        // `new_size` is valid.
+        unsafe { self.0.realloc(pointer, layout, new_size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from
-        // `System`.
-        unsafe { System.dealloc(pointer, layout) }
+        // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from the one within.
+        unsafe { self.0.dealloc(pointer, layout) }
     }
 }
 
@@ -119,4 +122,70 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Allocations and bytes of each iteration since the last call.
 pub fn take_counted() -> Vec<[u64; 2]> {
     std::mem::take(&mut *locked(&COUNTED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes what reaches it.
+    struct Noting(Mutex<Vec<String>>);
+
+    impl Noting {
+        fn note(&self, what: &str, bytes: usize) {
+            locked(&self.0).push(format!("{what} {bytes}"));
+        }
+    }
+
+    // SAFETY: every request is passed on unchanged to `System`.
+    unsafe impl GlobalAlloc for Noting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            self.note("alloc", layout.size());
+            // SAFETY: as the caller promises.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+            self.note("alloc_zeroed", layout.size());
+            // SAFETY: as the caller promises.
+            unsafe { System.alloc_zeroed(layout) }
+        }
+
+        unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+            self.note("realloc", new_size);
+            // SAFETY: as the caller promises.
+            unsafe { System.realloc(pointer, layout, new_size) }
+        }
+
+        unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+            self.note("dealloc", layout.size());
+            // SAFETY: as the caller promises.
+            unsafe { System.dealloc(pointer, layout) }
+        }
+    }
+
+    #[test]
+    fn what_another_allocator_gives_is_counted_on_all_threads_and_given_back_to_it() {
+        let counting = Counting(Noting(Mutex::new(Vec::new())));
+        let layout = |bytes| Layout::from_size_align(bytes, 8).expect("sound");
+        let all_kinds = || {
+            // SAFETY: no layout is empty, and each block is freed once, with its layout.
+            unsafe {
+                let block = counting.alloc(layout(8));
+                let block = counting.realloc(block, layout(8), 24);
+                counting.dealloc(block, layout(24));
+                let zeros = counting.alloc_zeroed(layout(16));
+                assert_eq!(zeros.read(), 0);
+                counting.dealloc(zeros, layout(16));
+            }
+        };
+        let counts = counts_of(&mut || {
+            all_kinds();
+            std::thread::scope(|scope| _ = scope.spawn(all_kinds));
+            uncounted(all_kinds);
+        });
+        assert_eq!(counts, [2 * 3, 2 * (8 + 24 + 16)]);
+        let one = ["alloc 8", "realloc 24", "dealloc 24", "alloc_zeroed 16", "dealloc 16"];
+        assert_eq!(*locked(&counting.0.0), [one, one, one].concat());
+    }
 }

@@ -6,6 +6,8 @@ pub mod csv;
 pub mod key;
 
 #[cfg(feature = "bench")]
+pub mod lock;
+#[cfg(feature = "bench")]
 pub mod machine;
 pub mod number;
 pub mod panics;

@@ -1,17 +1,21 @@
 //! Instructions of one iteration, counted by valgrind's callgrind; and how many of them are atomic or reach a
 //! thread-local variable.
 //!
-//! The program runs itself once under callgrind for all variants. Counting is switched on by entering
-//! `counted_iteration` and off by leaving it, when callgrind also writes its count to a file of its own;
-//! the n-th file belongs to the n-th variant.
+//! The program runs itself under callgrind, and tells it by client requests where an iteration begins and ends: a
+//! sequence of instructions that does nothing elsewhere, and that also a program without symbols has. Each variant is counted
+//! twice: around nothing, and around an iteration. What the first took is taken off the second.
 
+use std::arch::asm;
 use std::collections::BTreeMap;
 use std::env;
+use std::ffi::CStr;
 use std::fs;
 use std::hint::black_box;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 
 use crate::count::disassembly::{self, Addresses};
 use crate::trial::bencher::{self, Around, Function, TrialError};
@@ -20,26 +24,64 @@ use crate::trial::bencher::{self, Around, Function, TrialError};
 /// the name of what they belong to and a colon.
 const VARIANTS: &str = "BY_TURNS_COUNTED";
 
-/// How callgrind, which knows functions by their demangled names, finds `counted_iteration`. Spelled out,
-/// since with wildcards it switches the counting but writes no files.
-const FUNCTION: &str = "by_turns_core::count::callgrind::counted_iteration";
+/// Requests that callgrind understands (`valgrind/callgrind.h`).
+#[derive(Clone, Copy)]
+enum Request {
+    Zero = 0x4354_0001,
+    Toggle = 0x4354_0002,
+    DumpAt = 0x4354_0003,
+    Start = 0x4354_0004,
+}
+
+/// What a file of callgrind is about: what it says of its reason.
+const NOTHING: &CStr = c"nothing";
+const ITERATION: &CStr = c"iteration";
+
+/// Instructions of a call through `dyn FnMut` and around it, which each count contains: so many were there when counting was
+/// switched by the name of a function, and counts of all runs can be compared.
+const FRAME: u64 = 9;
 
 /// True in a process that was started by [`executed`].
 pub fn is_here() -> bool {
     env::var_os(VARIANTS).is_some()
 }
 
-// What surrounds an iteration is not counted, nor taken off.
-const AROUND: Around = Around { iteration: counted_iteration, nothing: |_| () };
+const AROUND: Around =
+    Around { iteration: |run| region(run, ITERATION), nothing: |run| region(run, NOTHING) };
 
-/// The counted region: one iteration, one call through `dyn FnMut` and some ten instructions around it, the
-/// same for all variants.
+/// Asks callgrind for something. Without valgrind, nothing happens.
+fn ask(request: Request, text: Option<&CStr>) {
+    let text = text.map_or(0, |text| text.as_ptr().addr());
+    let request: [usize; 6] = [request as usize, text, 0, 0, 0, 0];
+    // SAFETY: the four rotations by 128 bits in all leave their register as it was, and the last instruction changes nothing. Only
+    // valgrind reads more into them: it reads `request`, and a text that ends with a zero byte and outlives this, and puts its answer into `rdx`.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        asm!(
+            "rol rdi, 3", "rol rdi, 13", "rol rdi, 61", "rol rdi, 51", "xchg rbx, rbx",
+            in("rax") request.as_ptr(), inout("rdx") 0_usize => _, options(nostack),
+        );
+    }
+    // SAFETY: as above, with other registers.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        asm!(
+            "ror x12, x12, #3", "ror x12, x12, #13", "ror x12, x12, #51", "ror x12, x12, #61", "orr x10, x10, x10",
+            inout("x3") 0_usize => _, in("x4") request.as_ptr(), options(nostack),
+        );
+    }
+    black_box(request);
+}
+
+/// The counted region: one call through `dyn FnMut` and some instructions around it, the same for all variants.
 #[inline(never)]
-fn counted_iteration(run: &mut dyn FnMut()) {
+fn region(run: &mut dyn FnMut(), name: &CStr) {
+    // Also what callgrind counts while it is switched off: system calls.
+    ask(Request::Zero, None);
+    ask(Request::Toggle, None);
     run();
-    // Something to do after the call, lest it become a jump and callgrind see this function end before the
-    // iteration does.
-    black_box(&mut 0_u8);
+    ask(Request::DumpAt, Some(name));
+    ask(Request::Toggle, None);
 }
 
 /// The variants of `name` that the parent process has named, by their numbers; none where it counts another's.
@@ -58,10 +100,13 @@ pub fn selected(name: &str) -> Vec<usize> {
 /// # Errors
 /// What the variant fails with.
 pub fn count(function: &Function<'_>) -> Result<(), TrialError> {
+    ask(Request::Start, None);
+    (AROUND.nothing)(&mut || ());
     bencher::call(function, &mut |mut workload| workload.counted(AROUND, 1))
 }
 
 /// What one iteration executes.
+#[derive(Default)]
 pub struct Executed {
     /// All of them.
     pub instructions: u64,
@@ -75,6 +120,20 @@ pub struct Executed {
     /// Those outside of the functions of the simulated system and of what these call; `None` where none of them is
     /// called.
     pub own: Option<u64>,
+}
+
+impl Executed {
+    fn without(self, nothing: &Self) -> Self {
+        let less = |of: Option<u64>, nothing: Option<u64>| Some(of?.saturating_sub(nothing.unwrap_or(0)));
+        let instructions = |of: u64| (of + FRAME).saturating_sub(nothing.instructions);
+        Self {
+            instructions: instructions(self.instructions),
+            atomic: less(self.atomic, nothing.atomic),
+            thread_local: less(self.thread_local, nothing.thread_local),
+            system_calls: self.system_calls.saturating_sub(nothing.system_calls),
+            own: self.own.map(instructions),
+        }
+    }
 }
 
 /// What one iteration of each of these variants of `name` executes, or why it could not be counted; `None` when there is no
@@ -102,6 +161,28 @@ pub fn executed(
     }
 }
 
+/// As [`executed`], each variant in a process of its own: what ran before, such as what it left in the allocator, changes
+/// no count.
+///
+/// # Errors
+/// Files and processes that cannot be had.
+pub fn executed_alone(name: &str, variants: &[usize]) -> io::Result<Option<Vec<Result<Executed, String>>>> {
+    let at_once = thread::available_parallelism().map_or(1, usize::from);
+    let mut counts = Vec::new();
+    for some in variants.chunks(at_once) {
+        let alone = |variant: &usize| run_together(name, &[*variant], None);
+        let ended: Vec<_> = thread::scope(|scope| {
+            let runs: Vec<_> = some.iter().map(|variant| scope.spawn(move || alone(variant))).collect();
+            runs.into_iter().map(|run| run.join().expect("no panic")).collect()
+        });
+        for counted in ended {
+            let Some(counted) = counted? else { return Ok(None) };
+            counts.push(counted.map(|mut counts| counts.remove(0)));
+        }
+    }
+    Ok(Some(counts))
+}
+
 /// One count for each of the variants, from one run of callgrind, or the last words of that run; `None` when there is
 /// no valgrind.
 fn run_together(
@@ -118,8 +199,7 @@ fn run_together(
         return Ok(Some(Ok(counts)));
     }
     let log = fs::read_to_string(folder.0.join("log")).unwrap_or_default();
-    let last = log.lines().last().unwrap_or("it broke off under valgrind").trim().to_owned();
-    Ok(Some(Err(last)))
+    Ok(Some(Err(why(&log, status, counts.len()))))
 }
 
 /// Runs this program under callgrind; tells whether it succeeded, `None` when there is no valgrind.
@@ -131,9 +211,8 @@ fn run_callgrind(folder: &Path, name: &str, variants: &[usize]) -> io::Result<Op
         // What a user has set for valgrind, in VALGRIND_OPTS or .valgrindrc, is not for this.
         .arg("--command-line-only=yes")
         .args(["--tool=callgrind", "--quiet", "--collect-atstart=no", "--collect-systime=yes"])
+        .arg("--instr-atstart=no") // what is set up before the first variant takes less time so
         .args(["--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"])
-        .arg(format!("--toggle-collect={FUNCTION}"))
-        .arg(format!("--dump-after={FUNCTION}"))
         .arg(option("callgrind-out-file", folder.join("count")))
         .arg(option("log-file", folder.join("log")))
         .arg(program)
@@ -148,9 +227,22 @@ fn run_callgrind(folder: &Path, name: &str, variants: &[usize]) -> io::Result<Op
     }
 }
 
-/// What callgrind has seen of one iteration of one variant.
+/// Why there are too few counts: the last words of valgrind and of the program under it.
+fn why(log: &str, succeeded: bool, counts: usize) -> String {
+    match log.lines().rev().find(|line| !line.trim().is_empty()) {
+        Some(line) => format!("it broke off under valgrind: {}", line.trim()),
+        None if succeeded => {
+            format!("it ended under valgrind after {counts} counts, before this one was taken")
+        }
+        None => "it failed under valgrind".to_owned(),
+    }
+}
+
+/// What callgrind has seen of one region.
 #[derive(Default)]
 struct Part {
+    /// Whether of an iteration, or of nothing.
+    of_iteration: bool,
     /// How often each instruction of each file was executed.
     executed: BTreeMap<PathBuf, Vec<(u64, u64)>>,
     /// Instructions in the simulated system, from each call until its return.
@@ -158,7 +250,7 @@ struct Part {
     system_calls: u64,
 }
 
-/// What callgrind has written on leaving the counted function, in order.
+/// What callgrind has written at the end of each region, in order.
 fn read_parts(folder: &Path, system: Option<&str>) -> io::Result<Vec<Part>> {
     let entries = fs::read_dir(folder)?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -172,11 +264,12 @@ fn read_parts(folder: &Path, system: Option<&str>) -> io::Result<Vec<Part>> {
 /// end of the program.
 fn part(text: &str, system: Option<&str>) -> Option<(u32, Part)> {
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    if !value("desc: Trigger:")?.starts_with("--dump-after") {
-        return None;
-    }
+    let region = value("desc: Trigger:")?.strip_prefix("Client Request: ")?;
+    let of_iteration = region.as_bytes() == ITERATION.to_bytes();
     let of_system = |function: &str| system.is_some_and(|system| function.starts_with(system));
-    let mut found = Part::default();
+    // Instructions, system calls and their time; zeros at the end are left out. Its rows contain some system calls twice.
+    let system_calls = value("summary:")?.split(' ').nth(1).map_or(Some(0), |calls| calls.parse().ok())?;
+    let mut found = Part { of_iteration, system_calls, ..Part::default() };
     let mut object = PathBuf::new();
     let (mut function, mut called) = ("", "");
     let mut lines = text.lines();
@@ -196,16 +289,16 @@ fn part(text: &str, system: Option<&str>) -> Option<(u32, Part)> {
         } else if let Some(address) = line.strip_prefix("0x") {
             let mut columns = address.split(' ');
             let address = u64::from_str_radix(columns.next()?, 16).ok()?;
-            // The line of the source, instructions, system calls and their time; zeros at the end are left out.
+            // The line of the source, instructions, system calls and their time.
             let count = columns.nth(1)?.parse().ok()?;
-            found.system_calls += columns.next().map_or(Some(0), |calls| calls.parse().ok())?;
             found.executed.entry(object.clone()).or_default().push((address, count));
         }
     }
     Some((value("part:")?.parse().ok()?, found))
 }
 
-/// The instructions of each part, and how many of them are of which kind. Each file is disassembled once.
+/// The instructions of each iteration, and how many of them are of which kind, without what the region of nothing before it has
+/// taken. Each file is disassembled once.
 fn totals(parts: Vec<Part>) -> Vec<Executed> {
     let mut known: BTreeMap<PathBuf, Option<Addresses>> = BTreeMap::new();
     for object in parts.iter().flat_map(|part| part.executed.keys()) {
@@ -238,7 +331,12 @@ fn totals(parts: Vec<Part>) -> Vec<Executed> {
             own: (part.in_system > 0).then(|| instructions.checked_sub(part.in_system)).flatten(),
         }
     };
-    parts.iter().map(executed).collect()
+    let (mut nothing, mut counts) = (Executed::default(), Vec::new());
+    for part in &parts {
+        let found = executed(part);
+        if part.of_iteration { counts.push(found.without(&nothing)) } else { nothing = found }
+    }
+    counts
 }
 
 /// A folder for callgrind's files, removed with this value.
@@ -246,8 +344,10 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> io::Result<Self> {
-        let folder = env::temp_dir().join(format!("by-turns-callgrind-{}", std::process::id()));
-        fs::create_dir_all(&folder)?;
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let folder = env::temp_dir().join(format!("by-turns-callgrind-{}-{number}", std::process::id()));
+        fs::create_dir(&folder)?;
         Ok(Self(folder))
     }
 }
@@ -264,16 +364,17 @@ mod tests {
     use super::*;
 
     const PART: &str = "# callgrind format\nversion: 1\npid: 7\ncmd:  ./counts\npart: 2\n\n\ndesc: Timerange: Basic block 0 - 9\n\
-                        desc: Trigger: --dump-after=f\n\npositions: instr line\nevents: Ir sysCount sysTime\nsummary: 1234\n\n\nob=/counts\nfl=a.rs\nfn=f\n\
-                        0x1f0a 7 30\ncfn=g\ncalls=2 0x2000\n0x1f0e 8 1200\n0x1f0e 8 2\nob=/libc\nfn=g\n0x2000 0 1200 3 17\n\ntotals: 1232\n";
+                        desc: Trigger: Client Request: iteration\n\npositions: instr line\nevents: Ir sysCount sysTime\nsummary: 1232 3 17\n\n\nob=/counts\nfl=a.rs\nfn=f\n\
+                        0x1f0a 7 30\ncfn=g\ncalls=2 0x2000\n0x1f0e 8 1200\n0x1f0e 8 2\nob=/libc\nfn=g\n0x2000 0 1200\n0x2000 0 0 6 34\n\ntotals: 1232\n";
 
     #[test]
     fn a_part_is_read_with_its_number_and_what_was_called_is_counted_once() {
         let (number, found) = part(PART, None).unwrap();
         assert_eq!(number, 2);
         assert_eq!(found.executed[Path::new("/counts")], [(0x1f0a, 30), (0x1f0e, 2)]);
-        assert_eq!(found.executed[Path::new("/libc")], [(0x2000, 1_200)]);
-        assert!(part(&PART.replace("--dump-after=f", "Program termination"), None).is_none());
+        assert_eq!(found.executed[Path::new("/libc")], [(0x2000, 1_200), (0x2000, 0)]);
+        assert_eq!(found.system_calls, 3);
+        assert!(part(&PART.replace("Client Request: iteration", "Program termination"), None).is_none());
         assert!(part("valgrind: a message\n", None).is_none());
     }
 
@@ -288,7 +389,7 @@ mod tests {
             let (_, found) = part(&text, system).unwrap();
             totals(vec![found]).remove(0).own
         };
-        assert_eq!(own(Some("fake::")), Some(40));
+        assert_eq!(own(Some("fake::")), Some(40 + FRAME));
         assert_eq!((own(None), own(Some("nobody::"))), (None, None));
     }
 
@@ -296,7 +397,7 @@ mod tests {
     fn where_a_file_cannot_be_disassembled_only_instructions_are_counted() {
         let (_, found) = part(PART, None).unwrap();
         let [ref executed] = totals(vec![found])[..] else { panic!("one part") };
-        assert_eq!(executed.instructions, 1_232);
+        assert_eq!(executed.instructions, 1_232 + FRAME);
         assert_eq!(executed.system_calls, 3);
         assert_eq!((executed.atomic, executed.thread_local), (None, None));
     }

@@ -10,7 +10,7 @@ const HEADER: &str = "study,bench,variant,parameter,counter,value";
 pub struct Count {
     /// The variant.
     pub key: Key,
-    /// A lens; with `_varies` behind it, by how much iterations differ.
+    /// A counter; with `_varies` behind it, by how much iterations differ.
     pub counter: String,
     /// How much.
     pub value: u64,
@@ -18,17 +18,8 @@ pub struct Count {
 
 /// As the table `<bench>.counts.csv`.
 pub fn table(study: &str, counts: &[Count]) -> String {
-    rows(counts, |_| study)
-}
-
-/// As a table of several benches, each of which is a study of its own.
-pub fn of(counts: &[Count]) -> String {
-    rows(counts, |key| &key.bench)
-}
-
-fn rows<'c>(counts: &'c [Count], study: impl Fn(&'c Key) -> &'c str) -> String {
-    let row = |Count { key, counter, value }: &'c Count| {
-        csv::line([study(key), &key.bench, &key.variant, &key.parameter, counter, &value.to_string()]) + "\n"
+    let row = |Count { key, counter, value }: &Count| {
+        csv::line([study, &key.bench, &key.variant, &key.parameter, counter, &value.to_string()]) + "\n"
     };
     format!("{HEADER}\n") + &counts.iter().map(row).collect::<String>()
 }
