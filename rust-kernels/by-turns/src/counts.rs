@@ -212,26 +212,25 @@ mod tests {
     fn a_bench_replaces_its_own_rows_only() {
         let folder = env::temp_dir().join(format!("by-turns-counts-{}", std::process::id()));
         let file = folder.join("deep/counts.csv");
-        let save =
+        let all =
             |package: &str, bench: &str, counts: &[Count]| save(&file, package, bench, |_| true, counts);
         let values = |package, bench| {
-            load(&file, package, bench).map(|all| all.iter().map(|count| count.value).collect::<Vec<_>>())
+            load(&file, package, bench).map(|found| found.iter().map(|count| count.value).collect::<Vec<_>>())
         };
-        save("one", "b", &[count("b", "a", 1), count("b", "gone", 2)]).expect("a new folder");
-        save("two", "b", &[count("b", "a", 3)]).expect("another package");
-        save("one", "c", &[count("c", "a", 4)]).expect("another bench");
-        save("one", "b", &[count("b", "a", 5)]).expect("once more");
+        all("one", "b", &[count("b", "a", 1), count("b", "gone", 2)]).expect("a new folder");
+        all("two", "b", &[count("b", "a", 3)]).expect("another package");
+        all("one", "c", &[count("c", "a", 4)]).expect("another bench");
+        all("one", "b", &[count("b", "a", 5)]).expect("once more");
         assert_eq!(
             [values("one", "b"), values("two", "b"), values("one", "c")],
             [Ok(vec![5]), Ok(vec![3]), Ok(vec![4])]
         );
         assert_eq!(load(&file, "one", "b"), Ok(vec![count("b", "a", 5)]));
-        super::save(&file, "one", "b", |key| key.variant == "x", &[count("b", "x", 6)])
-            .expect("some of them");
+        save(&file, "one", "b", |key| key.variant == "x", &[count("b", "x", 6)]).expect("some of them");
         assert_eq!(values("one", "b"), Ok(vec![5, 6]));
         assert_eq!(fs::read_dir(folder.join("deep")).expect("there").count(), 1, "nothing partial stays");
         fs::write(&file, "study,bench\n").expect("writable");
-        assert!(save("one", "b", &[]).unwrap_err().contains("is no file of counts"));
+        assert!(all("one", "b", &[]).unwrap_err().contains("is no file of counts"));
         fs::remove_dir_all(folder).expect("ours");
     }
 
