@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::budget;
 
 use crate::builder::Variant;
 use crate::counts::COUNTERS;
@@ -23,6 +26,9 @@ only a baseline, all variants that are compared with that are measured.
       --quick                    4 processes: shows that the bench works, concludes nothing
       --long                     96 processes instead of 24
       --processes <number>       as many processes
+      --budget <time>            measure for at most as long, such as 90s, 2m or 500ms; by default a minute, 4 with --long,
+                                 5 s with --quick
+      --pin <core>               measure on this core (Linux)
       --no-layouts               no link order of its own for each process
 
       --format <format>          of the table: pretty, json, csv, markdown, bencher (lines of libtest, which bencher.dev and
@@ -61,6 +67,8 @@ const OPTIONS: &[(&str, Value)] = &[
     ("--quick", Value::No),
     ("--long", Value::No),
     ("--processes", Value::Of("number")),
+    ("--budget", Value::Of("time")),
+    ("--pin", Value::Of("core")),
     ("--no-layouts", Value::No),
     ("--format", Value::Of("format")),
     ("--plot", Value::No),
@@ -142,6 +150,10 @@ pub struct Arguments {
     pub plot: bool,
     /// Whether no progress is shown.
     pub quiet: bool,
+    /// How long it may measure, if that is said.
+    pub budget: Option<Duration>,
+    /// The core on which all processes run, if one is named.
+    pub pin: Option<usize>,
     /// Whether each process has a link order of its own, where that is possible.
     pub layouts: bool,
     /// How much each counter may grow, in per cent.
@@ -164,6 +176,8 @@ impl Arguments {
             format: Format::Pretty,
             plot: false,
             quiet: false,
+            budget: None,
+            pin: None,
             layouts: true,
             allowed: BTreeMap::new(),
         };
@@ -211,6 +225,17 @@ impl Arguments {
                     let number = value.parse().ok().filter(|number| *number > 0);
                     found.profile.processes =
                         number.ok_or_else(|| format!("--processes: {value:?} is no number above 0"))?;
+                }
+                "--budget" => {
+                    let time = budget::parse(&value);
+                    found.budget = Some(
+                        time.ok_or_else(|| format!("--budget: {value:?} is not like 60s, 2m or 500ms"))?,
+                    );
+                }
+                "--pin" => {
+                    let core = value.parse();
+                    found.pin =
+                        Some(core.map_err(|_| format!("--pin: {value:?} is not the number of a core"))?);
                 }
                 "--format" => found.format = Format::of(&value)?,
                 "--plot" => found.plot = true,
@@ -359,6 +384,15 @@ mod tests {
         assert_eq!(found, of("box --quick --processes=7 --plot --format=csv --no-layouts --gate=base.csv --allow=instructions=2.5 --bench").expect("the same"));
         assert_eq!(of("--long").expect("known").profile, LONG);
         assert_eq!(task("--save-counts=a/b.csv --bench"), Task::Count(PathBuf::from("a/b.csv")));
+    }
+
+    #[test]
+    fn a_budget_and_a_core_are_numbers() {
+        let found = of("--budget 2m --pin=1 --bench").expect("both are known");
+        assert_eq!((found.budget, found.pin), (Some(Duration::from_secs(120)), Some(1)));
+        for wrong in ["--budget", "--budget soon", "--pin", "--pin first"] {
+            assert!(of(&format!("--bench {wrong}")).is_err(), "{wrong}");
+        }
     }
 
     #[test]

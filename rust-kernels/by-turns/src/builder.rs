@@ -7,8 +7,10 @@ use std::pin::Pin;
 use std::sync::mpsc;
 use std::time::Instant;
 
+use crate::places::places;
 use by_turns_core::base::key::{Key, escaped, file_name};
 use by_turns_core::base::number::grouped;
+use by_turns_core::base::panics;
 use by_turns_core::base::tolerance;
 use by_turns_core::judge::pairs::Pair;
 use by_turns_core::trial::bencher::{self, Bencher, Prepared, TrialError, Workload};
@@ -193,6 +195,7 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             tolerance: tolerance::COMPUTATION,
             threads: false,
         };
+        places(); // before the program goes elsewhere
         Self { title: escaped(&name), name: file_name(&name), declared: vec![], next }
     }
 
@@ -354,6 +357,18 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// # Errors
     /// Which one does not, and what it did instead.
     pub(crate) fn prove(&self, variants: &[Variant]) -> Result<Proved<W>, String> {
+        self.compared(variants, false)
+    }
+
+    /// Notes what the baselines do in their first call, for the comparison after the samples of each trial, and no more.
+    ///
+    /// # Errors
+    /// Which one fails.
+    pub(crate) fn prove_briefly(&self, variants: &[Variant]) -> Result<Proved<W>, String> {
+        self.compared(variants, true)
+    }
+
+    fn compared(&self, variants: &[Variant], brief: bool) -> Result<Proved<W>, String> {
         if size_of::<W>() == 0 {
             return Err(format!(
                 "{}: the variants return nothing, so it cannot be proved that they do equal work. Let each return what it did: \
@@ -362,14 +377,18 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             ));
         }
         let mut proved: Proved<W> = Vec::new();
-        for (at, Variant { key, declared, baseline, .. }) in variants.iter().enumerate() {
+        for (at, Variant { key, declared, baseline, control }) in variants.iter().enumerate() {
             let first = baseline.unwrap_or(at);
             proved.push(None);
-            for (before, when) in ["in its first call", "in its second call"].into_iter().enumerate() {
-                let done = self.work_of(*declared, before).map_err(|trial_error| match trial_error {
-                    TrialError::Failed(why) => format!("{key} failed: {why}"),
-                    TrialError::Misused(why) => format!("{key} cannot be measured: {why}"),
-                })?;
+            let calls = match (baseline, brief) {
+                (Some(_), true) => 0,
+                (None, true) => 1,
+                (_, false) => 2,
+            };
+            let when = ["in its first call", "in its second call"].into_iter().enumerate();
+            // A control is its baseline once more.
+            for (before, when) in when.take(if *control { 0 } else { calls }) {
+                let done = self.work_of(*declared, before).map_err(|error| failed(key, error))?;
                 match &proved[first] {
                     None => proved[at] = Some(done),
                     Some(expected) => {
@@ -395,6 +414,17 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             workload.single(|run| (0..before).for_each(|_| run()));
         })?;
         Ok(done.into_inner().expect("it called iter"))
+    }
+}
+
+/// How a variant failed. A panic is shown with its place, as it would be without a bench.
+pub(crate) fn failed(key: &Key, error: TrialError) -> String {
+    match error {
+        TrialError::Failed(why) => {
+            let places: Vec<String> = panics::places().iter().map(|place| format!("\n  {place}")).collect();
+            format!("{key} failed: {why}{}", places.concat())
+        }
+        TrialError::Misused(why) => format!("{key} cannot be measured: {why}"),
     }
 }
 
@@ -461,6 +491,10 @@ mod tests {
         })
     }
 
+    fn thread_name() -> String {
+        std::thread::current().name().unwrap_or_default().to_owned()
+    }
+
     fn names(variants: &[Variant]) -> Vec<String> {
         variants.iter().map(|variant| variant.key.to_string()).collect()
     }
@@ -509,7 +543,10 @@ mod tests {
         let wrong = refusal(wears_out.variant("b", |turn| turn.iter(|| 0)));
         assert!(wrong.starts_with("b/a does other work in its second call than b/a in its first"), "{wrong}");
         let panics = bench(&[("a", 1)]).variant("b", |turn| turn.iter(|| panic!("lost a wake")));
-        assert_eq!(refusal(panics), "b/b failed: lost a wake");
+        by_turns_core::base::panics::record_places();
+        let said = refusal(panics);
+        let place = format!("b/b failed: lost a wake\n  thread '{}' panicked at {}:", thread_name(), file!());
+        assert!(said.starts_with(&place) && said.contains(": lost a wake"), "{said}");
         assert!(refusal(bench(&[("a", 1)]).variant("b", |_| ())).contains("never called iter"));
         let nothing =
             Bench::new("b").variant("a", |turn| turn.iter(|| ())).variant("b", |turn| turn.iter(|| ()));

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::builder::{Bench, Variant};
+use crate::builder::{self, Bench, Variant};
 use by_turns_core::base::allocator;
 use by_turns_core::base::csv;
 use by_turns_core::base::key::Key;
@@ -13,7 +13,6 @@ use by_turns_core::base::lock;
 use by_turns_core::count::allocations;
 use by_turns_core::count::callgrind;
 use by_turns_core::count::table::Count;
-use by_turns_core::trial::bencher::TrialError;
 
 /// What is counted, and by how many per cent it may grow, unless `--allow` sets another limit. Another build may shuffle a few
 /// instructions, and a change of one variant those of its neighbours in the program; the others have no excuse.
@@ -132,13 +131,14 @@ pub(crate) struct Counted {
     pub(crate) failed: Vec<String>,
 }
 
-/// Counts all variants but controls.
+/// Counts all variants but controls; without valgrind where there is `no_valgrind` for a reason.
 ///
 /// # Errors
 /// What fails.
 pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
     bench: &Bench<'_, W>,
     variants: &[Variant],
+    no_valgrind: Option<String>,
 ) -> Result<Counted, String> {
     let (mut counts, mut left_out, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     let own: Vec<&Variant> = variants.iter().filter(|variant| !variant.control).collect();
@@ -163,9 +163,7 @@ pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
             continue;
         }
         let counted =
-            allocations::count(&bench.function(*declared)).map_err(|trial_error| match trial_error {
-                TrialError::Failed(why) | TrialError::Misused(why) => format!("{key} failed: {why}"),
-            })?;
+            allocations::count(&bench.function(*declared)).map_err(|error| builder::failed(key, error))?;
         counted.iter().for_each(|(counter, value)| note(counter, *value));
     }
     let alone: Vec<&&Variant> =
@@ -174,7 +172,9 @@ pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
         left_out.push("instructions of variants with several threads are not counted".to_owned());
     }
     let declared: Vec<usize> = alone.iter().map(|variant| variant.declared).collect();
-    let executed = if declared.is_empty() {
+    let without = no_valgrind.is_some();
+    left_out.extend(no_valgrind.map(|why| format!("instructions and system calls are not counted: {why}")));
+    let executed = if declared.is_empty() || without {
         Some(vec![])
     } else {
         callgrind::executed_alone(&bench.name, &declared).map_err(|error| format!("valgrind: {error}"))?

@@ -3,25 +3,40 @@
 //! Where code, heap and stack lie in memory is drawn when a process starts, and stays for its life; so all rounds of one
 //! process err together. The bench starts itself again for each, and tells it by the environment what to measure.
 
+use std::collections::VecDeque;
 use std::env;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{ChildStderr, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
+use crate::builder::failed;
 use crate::caution;
+use crate::places::Places;
+use crate::process::{self, Asked, Caught};
+use crate::store::at;
 use by_turns_core::base::csv;
 use by_turns_core::base::key::Key;
-use by_turns_core::trial::bencher::{Bencher, TrialError};
+use by_turns_core::trial::bencher::Bencher;
 use by_turns_core::trial::draw;
 use by_turns_core::trial::rounds;
-use by_turns_core::trial::sampling::{SAMPLES, Trial};
+use by_turns_core::trial::sampling::Trial;
 
-/// Tells a process of which bench it measures which rounds, in which order, and where to.
+/// Tells a process what it measures, as JSON.
 const EPISODE: &str = "BY_TURNS_EPISODE";
 /// Least time that a trial runs untimed, and the time that its samples take together.
 pub const WARM_UP: Duration = Duration::from_micros(300);
 /// The time that the samples of a trial take together.
 pub const TRIAL: Duration = Duration::from_millis(1);
+/// So often it is looked whether a process has ended whose streams are held open by another one, and what a signal asks for.
+const TICK: Duration = Duration::from_millis(250);
+/// So many lines are kept of what a process says.
+const LAST_LINES: usize = 60;
 
 /// One such process.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,10 +45,18 @@ pub struct Episode {
     pub bench: String,
     /// The first of its rounds.
     pub first: u32,
-    /// The round after its last.
+    /// The round after its last, if there is time for all.
     pub until: u32,
+    /// The time after which it begins no further round, from its start.
+    pub allowance: Duration,
+    /// Samples of each trial.
+    pub samples: usize,
+    /// Whether it proves as little as it can.
+    pub brief: bool,
     /// From which the order of each round is drawn.
     pub seed: u64,
+    /// The work of the baselines in the process that has started it: see [`fingerprint`].
+    pub work: u64,
     /// The file that it writes its samples to.
     pub to: PathBuf,
 }
@@ -48,19 +71,42 @@ pub struct Measured<'a> {
     pub threads: bool,
 }
 
+/// Why a process has left no samples.
+#[derive(Debug)]
+pub enum End {
+    /// A signal asked for it.
+    Asked(Asked),
+    /// It failed so.
+    Failed(String),
+}
+
 impl Episode {
     /// What this process was started for, if it was.
     pub fn of_this_process() -> Option<Self> {
-        let told = env::var(EPISODE).ok()?;
-        let mut words = told.splitn(5, ' ');
-        let bench = words.next()?.to_owned();
-        let (first, until) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        Self::read(&serde_json::from_str(&env::var(EPISODE).ok()?).ok()?)
+    }
+
+    fn read(told: &Value) -> Option<Self> {
+        let number = |name: &str| told[name].as_u64();
         Some(Self {
-            bench,
-            first,
-            until,
-            seed: words.next()?.parse().ok()?,
-            to: PathBuf::from(words.next()?),
+            bench: told["bench"].as_str()?.to_owned(),
+            first: number("first")? as u32,
+            until: number("until")? as u32,
+            allowance: Duration::from_nanos(number("allowance")?),
+            samples: number("samples")? as usize,
+            brief: told["brief"].as_bool()?,
+            seed: number("seed")?,
+            work: number("work")?,
+            to: PathBuf::from(told["to"].as_str()?),
+        })
+    }
+
+    fn told(&self) -> Value {
+        let Self { bench, first, until, allowance, samples, brief, seed, work, to } = self;
+        let allowance = allowance.as_nanos() as u64;
+        json!({
+            "bench": bench, "first": first, "until": until, "allowance": allowance, "samples": samples, "brief": brief,
+            "seed": seed, "work": work, "to": to.to_string_lossy(),
         })
     }
 
@@ -68,38 +114,99 @@ impl Episode {
     ///
     /// # Errors
     /// What became of it.
-    pub fn run(&self, program: &Path) -> Result<String, String> {
-        let Self { bench, first, until, seed, to } = self;
-        let status = Command::new(program)
+    pub fn run(
+        &self,
+        program: &Path,
+        places: &Places,
+        pin: Option<usize>,
+        caught: &Caught,
+        meanwhile: &mut dyn FnMut(),
+    ) -> Result<String, End> {
+        let mut command = Command::new(program);
+        command
             .args(env::args_os().skip(1))
-            .env(EPISODE, format!("{bench} {first} {until} {seed} {}", to.display()))
-            .env("BY_TURNS_PADDING", draw::padding())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .status()
-            .map_err(|error| format!("a process could not be started: {error}"))?;
-        if !status.success() {
-            return Err(format!("a process that measures ended with {status}"));
+            .current_dir(&places.started_in)
+            .env(EPISODE, self.told().to_string());
+        command.env("BY_TURNS_PADDING", draw::padding());
+        // What the program prints is printed by the process that has started all.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = process::bound(&mut command, pin).spawn().map_err(|error| {
+            let pinned = pin.map_or(String::new(), |core| format!(" on core {core} (--pin)"));
+            End::Failed(format!("a process could not be started{pinned}: {error}"))
+        })?;
+        let (say, said) = mpsc::channel();
+        let stderr = child.stderr.take().expect("it is piped");
+        thread::spawn(move || say.send(last_lines(stderr)));
+        let mut words = String::new();
+        let status = loop {
+            match said.recv_timeout(TICK) {
+                Ok(said) => words = said,
+                Err(RecvTimeoutError::Timeout) => meanwhile(),
+                Err(RecvTimeoutError::Disconnected) => thread::sleep(TICK / 250), // it is about to end
+            }
+            if let Some(asked) = caught.asked() {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(End::Asked(asked));
+            }
+            if let Some(status) = child.try_wait().map_err(|error| End::Failed(error.to_string()))? {
+                break status;
+            }
+        };
+        if words.is_empty() {
+            words = said.recv_timeout(TICK).unwrap_or_default();
         }
-        std::fs::read_to_string(to).map_err(|error| format!("a process left no samples: {error}"))
+        if let Some(asked) = caught.asked() {
+            return Err(End::Asked(asked)); // of Ctrl-C, which it got as well
+        }
+        if !status.success() {
+            let said = if words.is_empty() { String::new() } else { format!(":\n{words}") };
+            return Err(End::Failed(format!("a process that measures ended with {status}{said}")));
+        }
+        std::fs::read_to_string(&self.to).map_err(|error| End::Failed(at(&self.to)(error)))
     }
 
-    /// Measures, in this process. `neighbours` says what each is compared with.
+    /// Refuses to measure where the baselines did other work than in the process that has started this one.
+    ///
+    /// # Errors
+    /// Why.
+    pub fn same_input(&self, work: u64) -> Result<(), String> {
+        if work == self.work {
+            return Ok(());
+        }
+        Err(format!(
+            "{}: in this process, a baseline does other work in its first call than in the one before it. The program's main runs \
+             again in each process that measures, and must have the same input each time: no standard input, no random \
+             seed of its own, no file that changes",
+            self.bench
+        ))
+    }
+
+    /// Measures, in this process, which has begun at `start`. `neighbours` says what each is compared with.
     ///
     /// # Errors
     /// What failed.
-    pub fn measure(&self, measured: &[Measured<'_>], neighbours: &[Vec<usize>]) -> Result<(), String> {
+    pub fn measure(
+        &self,
+        start: Instant,
+        measured: &[Measured<'_>],
+        neighbours: &[Vec<usize>],
+    ) -> Result<(), String> {
         draw::heap();
         let mut lines = String::new();
         for round in self.first..self.until {
+            let began = Instant::now();
             for (position, index) in rounds::order(self.seed, round, neighbours).into_iter().enumerate() {
                 let Measured { key, function, threads } = &measured[index];
                 let undisturbed = !threads;
-                let trial =
-                    Trial { warm_up: WARM_UP, time: TRIAL, samples: SAMPLES, resources: false, undisturbed };
-                let samples = trial.run(&**function).map_err(|trial_error| match trial_error {
-                    TrialError::Failed(why) | TrialError::Misused(why) => format!("{key} failed: {why}"),
-                })?;
+                let trial = Trial {
+                    warm_up: WARM_UP,
+                    time: TRIAL,
+                    samples: self.samples,
+                    resources: false,
+                    undisturbed,
+                };
+                let samples = trial.run(&**function).map_err(|error| failed(key, error))?;
                 for (number, sample) in samples.iter().enumerate() {
                     let place = [round as usize, position, number].map(|number| number.to_string());
                     let taken = [sample.iterations.to_string(), sample.elapsed.as_nanos().to_string()];
@@ -109,8 +216,82 @@ impl Episode {
                     lines.push('\n');
                 }
             }
+            if start.elapsed() + began.elapsed() > self.allowance {
+                break;
+            }
         }
         caution::leave(&self.to.with_extension(caution::MET))?;
-        std::fs::write(&self.to, lines).map_err(|error| format!("the samples could not be written: {error}"))
+        std::fs::write(&self.to, lines).map_err(at(&self.to))
+    }
+}
+
+/// The last lines of what a process says, once it has said all.
+fn last_lines(stderr: ChildStderr) -> String {
+    let mut last = VecDeque::new();
+    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+        last.push_back(String::from_utf8_lossy(&line).into_owned());
+        if last.len() > LAST_LINES {
+            last.pop_front();
+        }
+    }
+    last.make_contiguous().join("\n")
+}
+
+/// A number for what was done, which is the same in each process. The words of each text count in any order, since a
+/// `HashMap` shows its items in another order in each process.
+pub fn fingerprint(works: impl IntoIterator<Item = String>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for work in works {
+        let mut words: Vec<&str> = work.split(|c: char| !c.is_alphanumeric() && c != '.').collect();
+        words.sort_unstable();
+        words.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_all_that_it_measures() {
+        let episode = Episode {
+            bench: "a \"b\" ü".to_owned(),
+            first: 24,
+            until: 48,
+            allowance: Duration::from_millis(2_500),
+            samples: 2,
+            brief: true,
+            seed: (1 << 53) - 1,
+            work: u64::MAX,
+            to: PathBuf::from("/w/a folder/samples.csv"),
+        };
+        let told = serde_json::from_str(&episode.told().to_string()).expect("JSON");
+        assert_eq!(Episode::read(&told), Some(episode));
+    }
+
+    #[test]
+    fn another_input_is_another_fingerprint_and_another_order_of_a_set_is_not() {
+        let of = |works: &[&[u64]]| {
+            let shown = |work: &&[u64]| format!("{:?}", work.iter().copied().collect::<HashSet<u64>>());
+            fingerprint(works.iter().map(shown))
+        };
+        let items: Vec<u64> = (0..100).collect();
+        assert_eq!(of(&[&items, &[7]]), of(&[&items, &[7]]));
+        assert_ne!(of(&[&items, &[7]]), of(&[&items, &[8]]));
+        assert_ne!(of(&[&items[1..], &[7]]), of(&[&items, &[7]]));
+        assert_ne!(fingerprint(["1.5".to_owned()]), fingerprint(["5.1".to_owned()]));
+    }
+
+    #[test]
+    fn a_process_that_fails_is_quoted_by_its_last_lines() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "for n in $(seq 200); do echo $n >&2; done"]).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("a shell");
+        let said = last_lines(child.stderr.take().expect("piped"));
+        assert!(child.wait().expect("it ends").success());
+        assert!(said.starts_with("141\n") && said.ends_with("\n200"), "{said}");
     }
 }

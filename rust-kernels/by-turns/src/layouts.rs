@@ -7,13 +7,20 @@
 
 use std::env;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use crate::places::{Places, metadata, output};
+use crate::store::{Running, at};
+use by_turns_core::base::lock;
+
 /// Begins the names of copies.
 const COPY: &str = "layout";
+/// Begins the names of archives.
+const ARCHIVE: &str = "linked-";
 
 /// What the program was linked from.
 pub struct Linked {
@@ -25,52 +32,52 @@ pub struct Linked {
 }
 
 impl Linked {
-    /// Has the linker keep in `folder` what this program is made of.
+    /// Has the linker keep what this program is made of, in an archive at `place`, and unpacks that into the folder of the
+    /// running bench. Cargo compiles nothing where it knows the archive already.
     ///
     /// # Errors
     /// Why there are no link orders.
-    pub fn prepare(folder: &Path) -> Result<Self, String> {
+    pub fn prepare(places: &Places, place: &Path, running: &Running) -> Result<Self, String> {
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
             return Err("only on x86-64 Linux does rustc bring a linker along that can".to_owned());
         }
-        let cargo = env::var_os("CARGO").ok_or("the program was not started by cargo")?;
-        let manifest = env::var("CARGO_MANIFEST_DIR").map_err(|_| "the program was not started by cargo")?;
-        let manifest = format!("{manifest}/Cargo.toml");
-        let options = options(&words_of_parent()?)?;
-        let metadata = output(Command::new(&cargo).args([
-            "metadata",
-            "--no-deps",
-            "--format-version",
-            "1",
-            "--manifest-path",
-            &manifest,
-        ]))?;
-        let bench = target(&serde_json::from_str(&metadata).unwrap_or_default(), &manifest, &crate_name()?)
-            .ok_or("cargo does not know this program as a bench")?;
+        let options = options(&words_of_parent(places.parent)?)?;
+        let metadata = metadata(places)?;
+        let manifest = places.started_in.join("Cargo.toml");
+        let name = crate_name(&places.program);
+        let bench =
+            target(&metadata, &manifest, &name).ok_or("cargo does not know this program as a bench")?;
         let linker = linker().ok_or("rustc brings no linker of LLVM along")?;
-        fs::create_dir_all(folder).map_err(|error| error.to_string())?;
-        let left = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-        for copy in left.filter(|entry| entry.file_name().to_string_lossy().starts_with(COPY)) {
-            let _ = fs::remove_file(copy.path()); // of a bench that was killed
+        let lock = lock::held(place); // until the archive is unpacked
+        let compile = |archive: &Path| {
+            let mut command = Command::new(env::var_os("CARGO").unwrap_or_default());
+            command.args(["rustc", "--quiet", "--manifest-path"]).arg(&manifest).args(["--bench", &bench]);
+            command.args(&options).args(["--", "-C"]);
+            command.arg(format!("link-arg=-Wl,--reproduce={}", archive.display()));
+            // Where cargo was called before, relative paths mean what they meant, and what is compiled is found.
+            output(command.current_dir(&places.stands).stderr(Stdio::null())).is_ok() && archive.exists()
+        };
+        // Cargo's hash of how it was compiled is in the name of the program.
+        let mut archive = place.join(format!("{ARCHIVE}{:x}.tar", hash(&places.program)));
+        for old in fs::read_dir(place).map_err(at(place))?.filter_map(Result::ok) {
+            if old.file_name().to_string_lossy().starts_with(ARCHIVE) && old.path() != archive {
+                let _ = fs::remove_file(old.path());
+            }
         }
-        let (archive, parts) = (folder.join("linked.tar"), folder.join("linked"));
-        let compiled = Command::new(&cargo)
-            .args(["rustc", "--quiet", "--manifest-path", &manifest, "--bench", &bench])
-            .args(options)
-            .args(["--", "-C", &format!("link-arg=-Wl,--reproduce={}", archive.display())])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        if !compiled.is_ok_and(|status| status.success()) || !archive.exists() {
-            return Err("the linker cannot keep what it links".to_owned());
+        if !compile(&archive) {
+            // Cargo has compiled it before, but the archive is gone. With a new name cargo does it again.
+            archive = running.folder.join("linked.tar");
+            if !compile(&archive) {
+                return Err("the linker cannot keep what it links".to_owned());
+            }
         }
-        let _ = fs::remove_dir_all(&parts); // of another build
-        fs::create_dir_all(&parts).map_err(|error| error.to_string())?;
+        let parts = running.folder.join("linked");
+        fs::create_dir_all(&parts).map_err(at(&parts))?;
         output(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&parts))?;
+        drop(lock);
         let inner = fs::read_dir(&parts).ok().and_then(|mut entries| entries.next()?.ok());
         let parts = inner.ok_or("the linker has kept nothing")?.path();
-        let linked = Self { parts, linker, folder: folder.to_path_buf() };
+        let linked = Self { parts, linker, folder: running.folder.clone() };
         fs::remove_file(linked.draw(1)?).map_err(|error| error.to_string())?;
         Ok(linked)
     }
@@ -93,21 +100,9 @@ impl Linked {
     }
 }
 
-/// What a program prints.
-fn output(command: &mut Command) -> Result<String, String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let done = command.stdin(Stdio::null()).output().map_err(|error| format!("{name}: {error}"))?;
-    if !done.status.success() {
-        let said = String::from_utf8_lossy(&done.stderr);
-        return Err(format!("{name}: {}", said.lines().next().unwrap_or("failed")));
-    }
-    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
-}
-
 /// The command by which cargo was started, which has started this program.
-#[cfg(unix)]
-fn words_of_parent() -> Result<Vec<String>, String> {
-    let path = format!("/proc/{}/cmdline", std::os::unix::process::parent_id());
+fn words_of_parent(parent: u32) -> Result<Vec<String>, String> {
+    let path = format!("/proc/{parent}/cmdline");
     let words = fs::read(path).map_err(|error| format!("how cargo was called is not known: {error}"))?;
     Ok(words.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect())
 }
@@ -133,7 +128,7 @@ fn options(words: &[String]) -> Result<Vec<String>, String> {
             found.extend(words.next().cloned());
         } else if ALONE.contains(&word.as_str())
             || WITH_VALUE.iter().any(|name| word.starts_with(&format!("{name}=")))
-            || word.starts_with("-F") && word.len() > 2
+            || ["-F", "-Z"].iter().any(|name| word.starts_with(name) && word.len() > 2)
         {
             found.push(word.clone());
         }
@@ -144,17 +139,23 @@ fn options(words: &[String]) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-/// The name of this program without cargo's hash.
-fn crate_name() -> Result<String, String> {
-    let program = env::current_exe().map_err(|error| error.to_string())?;
+/// The name of the program without cargo's hash.
+fn crate_name(program: &Path) -> String {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
-    Ok(name.rsplit_once('-').map_or(&*name, |(name, _)| name).to_owned())
+    name.rsplit_once('-').map_or(&*name, |(name, _)| name).to_owned()
+}
+
+fn hash(of: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The bench of this package whose program has this name.
-fn target(metadata: &Value, manifest: &str, name: &str) -> Option<String> {
+fn target(metadata: &Value, manifest: &Path, name: &str) -> Option<String> {
+    let mut packages = metadata["packages"].as_array()?.iter();
     let package =
-        metadata["packages"].as_array()?.iter().find(|package| package["manifest_path"] == manifest)?;
+        packages.find(|package| package["manifest_path"].as_str().map(Path::new) == Some(manifest))?;
     let benches = package["targets"].as_array()?.iter().filter(|target| target["kind"][0] == "bench");
     let mut names = benches.filter_map(|bench| bench["name"].as_str());
     names.find(|bench| bench.replace('-', "_") == name.replace('-', "_")).map(str::to_owned)
@@ -182,6 +183,11 @@ mod tests {
         let words = "cargo bench -p mine --bench x --features a,b --no-default-features --target-dir=t -- box --quick";
         let kept = "--features a,b --no-default-features --target-dir=t --profile bench";
         assert_eq!(of(words).expect("a bench").join(" "), kept);
+        let kept = "-Zbuild-dir-new-layout -Fa -Z unstable-options --profile bench";
+        assert_eq!(
+            of("cargo -Zbuild-dir-new-layout bench -Fa -Z unstable-options").expect("a bench").join(" "),
+            kept
+        );
         assert_eq!(of("cargo bench --profile lto").expect("a bench"), ["--profile", "lto"]);
         assert!(of("sh -c x").is_err());
     }
@@ -191,7 +197,10 @@ mod tests {
         let target_of = |kind, name| serde_json::json!({"kind": [kind], "name": name});
         let targets = [target_of("lib", "my_sum"), target_of("bench", "my-sum")];
         let metadata = serde_json::json!({"packages": [{"manifest_path": "m", "targets": targets}]});
-        assert_eq!(target(&metadata, "m", "my_sum").as_deref(), Some("my-sum"));
-        assert_eq!((target(&metadata, "m", "sum"), target(&metadata, "n", "my_sum")), (None, None));
+        assert_eq!(target(&metadata, Path::new("m"), "my_sum").as_deref(), Some("my-sum"));
+        assert_eq!(
+            (target(&metadata, Path::new("m"), "sum"), target(&metadata, Path::new("n"), "my_sum")),
+            (None, None)
+        );
     }
 }

@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 mod arguments;
+mod budget;
 mod builder;
 mod caution;
 mod counts;
@@ -9,8 +10,11 @@ mod episodes;
 mod format;
 mod gate;
 mod layouts;
+mod places;
 mod plot;
+mod process;
 mod program;
+mod progress;
 mod report;
 mod store;
 

@@ -3,27 +3,31 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::fs;
-use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::exit;
+use std::time::{Duration, Instant};
 
 use crate::arguments::{Arguments, HELP, Profile, Task};
+use crate::budget::Plan;
 use crate::builder::{Bench, Proved, Variant};
 use crate::caution;
 use crate::counts::{self, Counted};
-use crate::episodes::{Episode, Measured};
+use crate::episodes::{End, Episode, Measured, fingerprint};
 use crate::gate;
 use crate::layouts::Linked;
+use crate::places::{Places, places};
 use crate::plot::{self, Strip};
+use crate::process::{self, Asked, Caught};
+use crate::progress::{self, Progress};
 use crate::report::{Line, Report, to_decide};
-use crate::store::{self, Before, Process};
+use crate::store::{self, Before, Process, Running, Taken, at};
 use by_turns_core::base::clock::Utc;
 use by_turns_core::base::csv;
 use by_turns_core::base::key::Key;
-use by_turns_core::base::random;
+use by_turns_core::base::{panics, random};
 use by_turns_core::count::callgrind;
 use by_turns_core::count::table::{self, Count};
-use by_turns_core::judge::interval::{Estimate, median};
+use by_turns_core::judge::interval::{Estimate, LEAST_EPISODES, median};
 use by_turns_core::judge::pairs::{Time, Trials};
 use by_turns_core::judge::verdict::{Row, Verdict, judge};
 use by_turns_core::trial::rounds;
@@ -33,8 +37,9 @@ const ELSEWHERE: &str = "by-turns measures on Unix; here it proves equal work on
 
 impl<W: PartialEq + Debug> Bench<'_, W> {
     /// Does what the arguments of the program ask for: see `cargo bench -- --help`. Ends the program with status 1 where
-    /// something fails, or where variants do not do equal work.
+    /// something fails, or where variants do not do equal work. The program's main runs again in each process that measures.
     pub fn main(self) {
+        panics::record_places();
         let done = if callgrind::is_here() { self.counted() } else { self.done() };
         if let Err(why) = done {
             eprintln!("{why}");
@@ -63,14 +68,19 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             return Ok(());
         }
         let variants = self.variants(|key| chosen.contains(&key))?;
-        let proved = self.prove(&variants)?;
+        let places = places();
         if let Some(episode) = Episode::of_this_process() {
             if episode.bench != self.name {
                 return Ok(()); // another bench of this program
             }
-            episode.measure(&self.measured(&variants, &proved), &neighbours(&variants))?;
+            let proved = if episode.brief { self.prove_briefly(&variants)? } else { self.prove(&variants)? };
+            episode.same_input(work(&proved))?;
+            episode.measure(places.when, &self.measured(&variants, &proved), &neighbours(&variants))?;
             exit(0);
         }
+        process::end_with_cargo(places.parent);
+        let start = Instant::now();
+        let proved = self.prove(&variants)?;
         match &arguments.task {
             Task::Prove | Task::Help | Task::List => {
                 println!("{}: all do equal work; `cargo bench` measures them", self.title);
@@ -81,8 +91,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 Ok(())
             }
             Task::Count(_) | Task::Gate(_) if !cfg!(unix) => Err(ELSEWHERE.to_owned()),
-            Task::Count(file) => self.save_counts(&variants, &typed(file)),
-            Task::Gate(file) => self.gate(&variants, &typed(file), &arguments.allowed),
+            Task::Count(file) => self.save_counts(&variants, &places.typed(file)),
+            Task::Gate(file) => self.gate(&variants, &places.typed(file), &arguments.allowed),
             Task::Measure if cfg!(debug_assertions) => {
                 Err("this is a debug build, in which async code is slower than it is: use `cargo bench`"
                     .to_owned())
@@ -91,12 +101,19 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 eprintln!("{}: nothing is compared with {}; 0 measured", self.title, variants[0].key);
                 Ok(())
             }
-            Task::Measure => self.measure(&variants, &arguments),
+            Task::Measure => {
+                // Controls are not proved again, and each other variant is called three times.
+                let calls = 3 * variants.iter().filter(|variant| !variant.control).count() as u32;
+                let call = start.elapsed() / calls;
+                let plan = Plan::new(&arguments.profile, arguments.budget, variants.len(), call);
+                self.measure(&variants, &arguments, places, &plan, work(&proved))
+            }
         }
     }
 
     /// In a process under callgrind: one iteration of what the parent names.
     fn counted(&self) -> Result<(), String> {
+        process::end_with_cargo(places().parent);
         let selected = callgrind::selected(&self.name);
         for way in &selected {
             callgrind::count(&self.function(*way)).map_err(|trial_error| format!("{trial_error:?}"))?;
@@ -121,7 +138,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     /// Writes the counts into a file, in place of those that these variants have there.
     fn save_counts(&self, variants: &[Variant], file: &Path) -> Result<(), String> {
         let package = counts::package()?;
-        let Counted { counts, left_out, failed } = counts::count(self, variants)?;
+        let Counted { counts, left_out, failed } = counts::count(self, variants, None)?;
         left_out.iter().for_each(|why| eprintln!("{why}"));
         if !failed.is_empty() || counts.is_empty() {
             return Err(format!("{}: counts are not saved\n{}", self.name, failed.join("\n")));
@@ -140,7 +157,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let package = counts::package()?;
         let mut before = counts::load(file, &package, &self.title)?;
         before.retain(|count| self.among(variants)(&count.key));
-        let Counted { counts, mut left_out, failed } = counts::count(self, variants)?;
+        let Counted { counts, mut left_out, failed } = counts::count(self, variants, None)?;
         let counted = failed.is_empty();
         left_out.extend(failed);
         let gate = gate::compare(&format!("{package}, {}", self.title), &before, &counts, allowed);
@@ -155,66 +172,96 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         move |key| whole || variants.iter().any(|variant| variant.key == *key)
     }
 
-    fn measure(&self, variants: &[Variant], arguments: &Arguments) -> Result<(), String> {
-        let folder = store::folder(&self.name).map_err(|error| format!("no folder for the run: {error}"))?;
-        let (before, start) = (Before::now(), caution::Start::now());
-        let Counted { counts, left_out: mut notes, failed } = counts::count(self, variants)?;
+    fn measure(
+        &self,
+        variants: &[Variant],
+        arguments: &Arguments,
+        places: &Places,
+        plan: &Plan,
+        work: u64,
+    ) -> Result<(), String> {
+        process::no_pin(arguments.pin)?;
+        let place = places.folder(&self.name)?;
+        let running = Running::begin(&place)?;
+        let (before, quiet_before) = (Before::now(), caution::Start::now());
+        let mut progress = Progress::of(&self.name, arguments.quiet);
+        progress.say("counting");
+        let Counted { counts, left_out: mut notes, failed } =
+            counts::count(self, variants, plan.no_valgrind(variants.len()))?;
         notes.extend(failed);
-        if std::io::stderr().is_terminal() && !arguments.quiet {
-            eprintln!("{}: compiling once more, for link orders", self.name);
-        }
+        progress.say("compiling once more, for link orders");
         let linked = match arguments.layouts {
-            true => Linked::prepare(&folder),
+            true => Linked::prepare(places, &place, &running),
             false => Err("--no-layouts".to_owned()),
         };
         let seed = random::new_seed().map_err(|error| format!("no random numbers: {error}"))?;
-        let (samples, processes) = self.rounds(arguments, seed, linked.as_ref().ok(), &folder)?;
-        let trials = trials(&samples, &arguments.profile)?;
-        let met = met(&folder);
-        notes.extend(start.disturbed(caution::met(&met)));
-        let _ = fs::remove_file(met);
+        // Until all is written.
+        let caught = Caught::begin();
+        let episode = Episode {
+            bench: self.name.clone(),
+            first: 0,
+            until: 0,
+            allowance: Duration::ZERO,
+            samples: plan.samples,
+            brief: plan.brief(),
+            seed,
+            work,
+            to: running.folder.join("samples.csv"),
+        };
+        let start = Instant::now();
+        let (taken, asked) =
+            rounds_of(episode, plan, places, arguments.pin, linked.as_ref().ok(), &caught, &mut progress)?;
+        let elapsed = start.elapsed();
+        drop(progress);
+        let processes = taken.processes.len() as u32;
+        if asked == Some(Asked::Terminate) || asked.is_some() && processes == 0 {
+            drop(running);
+            eprintln!("{}: interrupted after {processes} of {} processes", self.name, plan.processes);
+            exit(status(asked));
+        }
         let orders = match &linked {
             Ok(_) => "each with a link order of its own",
             Err(_) => "all with one link order",
         };
+        let trials = trials(&taken)?;
+        notes.extend(
+            quiet_before
+                .disturbed(caution::met(&running.folder.join("samples").with_extension(caution::MET))),
+        );
+        let measured = format!("{processes} processes, {orders}, {} rounds", taken.rounds);
         if let Err(why) = linked {
             notes.push(format!(
                 "link orders were not drawn ({why}): another build may differ by some per cent more than the intervals say"
             ));
         }
-        let variants_judged = self.judged(variants, &trials, &counts, &arguments.profile, &mut notes);
+        let cut = plan.cut(processes, taken.rounds, elapsed);
+        let each = cut.as_ref().map(|_| elapsed / processes);
+        match asked {
+            Some(_) => notes.push(format!("interrupted after {processes} of {} processes", plan.processes)),
+            None => notes.extend(cut),
+        }
+        let done = Profile { processes, ..arguments.profile.clone() };
+        let variants_judged = self.judged(variants, &trials, &counts, &done, each, &mut notes);
         notes.extend(self.hardly_anything(variants, &variants_judged));
         let strips = self.strips(variants, &variants_judged, &trials);
-        let whole = store::write(
-            self,
-            variants,
-            &arguments.profile,
-            seed,
-            &before,
-            &processes,
-            &samples,
-            &table::table(&self.name, &counts),
-        );
-        let Profile { processes, rounds, .. } = arguments.profile;
-        let report = Report {
-            bench: self.title.clone(),
-            measured: format!("{processes} processes, {orders}, {} rounds", processes * rounds),
-            variants: variants_judged,
-            notes,
-            samples: whole
-                .map_err(|error| format!("the run could not be written: {error}"))?
-                .display()
-                .to_string(),
-        };
-        let picture = Path::new(&report.samples).join(format!("{}.svg", self.name));
-        fs::write(&picture, plot::svg(&self.title, &strips))
-            .map_err(|error| format!("{}: {error}", picture.display()))?;
-        let json = format!("{:#}", report.json());
-        let kept = fs::write(folder.join("report.json"), format!("{json}\n"));
-        kept.map_err(|error| format!("the table could not be kept: {error}"))?;
+        let counts = table::table(&self.name, &counts);
+        let whole =
+            store::write(self, variants, &arguments.profile, &before, &taken, &counts, (&place, &running));
+        let samples = whole.as_ref().map_or(String::new(), |whole| whole.display().to_string());
+        let report =
+            Report { bench: self.title.clone(), measured, variants: variants_judged, notes, samples };
         println!("{}", arguments.format.table(&report));
         if arguments.plot {
             eprint!("\n{}", plot::text(&strips));
+        }
+        let picture = whole?.join(format!("{}.svg", self.name));
+        fs::write(&picture, plot::svg(&self.title, &strips)).map_err(at(&picture))?;
+        let (new, kept) = (running.folder.join("report.json"), place.join("report.json"));
+        fs::write(&new, format!("{:#}\n", report.json())).map_err(at(&new))?;
+        fs::rename(&new, &kept).map_err(at(&kept))?;
+        if asked.is_some() {
+            drop(running);
+            exit(status(asked));
         }
         Ok(())
     }
@@ -247,55 +294,13 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         variants.iter().zip(lines).filter_map(strip).collect()
     }
 
-    /// The samples of all rounds, and the processes that took them.
-    fn rounds(
-        &self,
-        arguments: &Arguments,
-        seed: u64,
-        linked: Option<&Linked>,
-        folder: &Path,
-    ) -> Result<(String, Vec<Process>), String> {
-        let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let to = samples_file(folder);
-        let (mut samples, mut processes) = (String::new(), Vec::new());
-        let Arguments { profile, quiet, .. } = arguments;
-        let shown = std::io::stderr().is_terminal() && !quiet;
-        for number in 0..profile.processes {
-            if shown {
-                eprint!("\r{}: process {} of {} ", self.name, number + 1, profile.processes);
-                let _ = std::io::stderr().flush();
-            }
-            let first = number * profile.rounds;
-            let (bench, to) = (self.name.clone(), to.clone());
-            let episode = Episode { bench, first, until: first + profile.rounds, seed, to };
-            let drawn = linked.map(|linked| {
-                // Of 32 bits, of which 0 would be another order each time, and all ones another rule.
-                let layout = 1 + (random::new_seed().unwrap_or(u64::from(number)) % (1 << 30)) as u32;
-                linked.draw(layout).map(|program| (layout, program))
-            });
-            let drawn = drawn.transpose()?;
-            let started = Utc::now();
-            let rows = episode.run(drawn.as_ref().map_or(&program, |(_, program)| program));
-            if let Some((_, program)) = &drawn {
-                let _ = fs::remove_file(program);
-            }
-            samples += &rows?;
-            let layout = drawn.map(|(layout, _)| layout);
-            processes.push(Process { first, started, ended: Utc::now(), layout });
-        }
-        if shown {
-            eprintln!();
-        }
-        let _ = fs::remove_file(to);
-        Ok((samples, processes))
-    }
-
     fn judged(
         &self,
         variants: &[Variant],
         trials: &Trials,
         counts: &[Count],
         profile: &Profile,
+        each: Option<Duration>,
         notes: &mut Vec<String>,
     ) -> Vec<Line> {
         let compared: Vec<&Variant> = variants.iter().filter(|variant| variant.baseline.is_some()).collect();
@@ -317,6 +322,13 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let quick = profile.name == "quick";
         if quick {
             notes.push("nothing is concluded: --quick shows that everything works".to_owned());
+        }
+        let few = (profile.processes as usize) < LEAST_EPISODES;
+        if few && !quick {
+            notes.push(format!(
+                "nothing is concluded: a process counts once, and {} are too few: at least {LEAST_EPISODES}",
+                profile.processes
+            ));
         }
         let line = |variant: &Variant| {
             let settings = &self.declared[variant.declared].settings;
@@ -347,6 +359,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             let mut line = line.judged(judged);
             if quick {
                 (line.verdict, line.doubt) = (None, Some("quick profile".to_owned()));
+            } else if few {
+                (line.verdict, line.doubt) = (None, Some("too few processes".to_owned()));
             } else if let Some(doubt) = judged.inconclusive.filter(|_| !variant.control) {
                 notes.push(format!("{}: nothing is concluded: {doubt}", line.name()));
             } else if let Some((needed, ratios)) =
@@ -355,29 +369,12 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 let tolerance =
                     variant.baseline.map(|first| self.declared[variants[first].declared].settings.tolerance);
                 let alone = Verdict::at(ratios.typical.value, tolerance.expect("compared"));
-                notes.push(to_decide(&line.name(), needed, alone, profile.processes));
+                notes.push(to_decide(&line.name(), needed, alone, profile.processes, each));
             }
             line
         };
         variants.iter().map(line).collect()
     }
-}
-
-/// A path as it was typed: in the folder of cargo, which starts a bench in that of its package.
-fn typed(path: &Path) -> PathBuf {
-    let of_cargo = fs::read_link(format!("/proc/{}/cwd", std::os::unix::process::parent_id()));
-    let folder = if std::env::var_os("CARGO").is_some() { of_cargo.ok() } else { None };
-    folder.or_else(|| std::env::current_dir().ok()).unwrap_or_default().join(path)
-}
-
-/// Where a process writes its samples.
-fn samples_file(folder: &Path) -> PathBuf {
-    folder.join(format!("samples-{}.csv", std::process::id()))
-}
-
-/// Where processes write what their samples met.
-fn met(folder: &Path) -> PathBuf {
-    samples_file(folder).with_extension(caution::MET)
 }
 
 fn neighbours(variants: &[Variant]) -> Vec<Vec<usize>> {
@@ -393,48 +390,127 @@ fn middle(times: &[(u32, f64)]) -> Option<(f64, f64)> {
     Some((centre, median(&mut times)))
 }
 
+/// The samples of all processes that were whole when a signal asked for the end, or of all that fit into the budget.
+fn rounds_of(
+    mut episode: Episode,
+    plan: &Plan,
+    places: &Places,
+    pin: Option<usize>,
+    linked: Option<&Linked>,
+    caught: &Caught,
+    progress: &mut Progress,
+) -> Result<(Taken, Option<Asked>), String> {
+    let Episode { seed, samples, .. } = episode;
+    let mut taken = Taken { seed, rows: String::new(), processes: Vec::new(), rounds: 0, samples };
+    let start = Instant::now();
+    loop {
+        let done = taken.processes.len() as u32;
+        let Some(allowance) = plan.allowance(done, start.elapsed()) else { return Ok((taken, None)) };
+        let left = plan.left(done, start.elapsed());
+        let began = Instant::now();
+        let mut say = || {
+            let left = left.map(|left| left.saturating_sub(began.elapsed()));
+            progress.say(&progress::process(done, plan.processes, left));
+        };
+        say();
+        (episode.first, episode.until) = (taken.rounds, taken.rounds + plan.rounds);
+        let drawn = linked.map(|linked| {
+            // Of 32 bits, of which 0 would be another order each time, and all ones another rule.
+            let layout = 1 + (random::new_seed().unwrap_or(u64::from(done)) % (1 << 30)) as u32;
+            linked.draw(layout).map(|program| (layout, program))
+        });
+        let drawn = drawn.transpose()?;
+        episode.allowance = allowance.saturating_sub(began.elapsed());
+        let started = Utc::now();
+        let program = drawn.as_ref().map_or(&places.program, |(_, program)| program);
+        let rows = episode.run(program, places, pin, caught, &mut say);
+        if let Some((_, program)) = &drawn {
+            let _ = fs::remove_file(program);
+        }
+        let rows = match rows {
+            Ok(rows) => rows,
+            Err(End::Asked(asked)) => return Ok((taken, Some(asked))),
+            Err(End::Failed(why)) => return Err(why),
+        };
+        let last = rows.lines().last().and_then(|line| line.rsplit(',').nth(4)?.parse::<u32>().ok());
+        let last = last.filter(|last| (episode.first..episode.until).contains(last));
+        let layout = drawn.map(|(layout, _)| layout);
+        taken.processes.push(Process { first: episode.first, started, ended: Utc::now(), layout });
+        taken.rounds = 1 + last.ok_or("a process left torn samples")?;
+        taken.rows += &rows;
+    }
+}
+
+/// The status of a program that a signal has ended.
+fn status(asked: Option<Asked>) -> i32 {
+    match asked {
+        None => 0,
+        Some(Asked::Interrupt) => 130,
+        Some(Asked::Terminate) => 143,
+    }
+}
+
+/// The work of the baselines.
+fn work<W: Debug>(proved: &Proved<W>) -> u64 {
+    fingerprint(proved.iter().flatten().map(|work| format!("{work:?}")))
+}
+
 /// The trials of each key: the median of its samples.
-fn trials(samples: &str, profile: &Profile) -> Result<Trials, String> {
-    let rows = csv::rows(&format!("{}\n{samples}", store::TIMES), store::TIMES)
+fn trials(taken: &Taken) -> Result<Trials, String> {
+    let rows = csv::rows(&format!("{}\n{}", store::TIMES, taken.rows), store::TIMES)
         .ok_or("a process left torn samples")?;
-    let mut taken: HashMap<Key, BTreeMap<u32, Vec<f64>>> = HashMap::new();
+    let mut found: HashMap<Key, BTreeMap<u32, Vec<f64>>> = HashMap::new();
     for row in rows {
         let number = |column: usize| row[column].parse::<f64>().map_err(|_| "a process left torn samples");
         let key = Key::new(&row[1], &row[2], &row[3]);
-        taken.entry(key).or_default().entry(number(4)? as u32).or_default().push(number(8)? / number(7)?);
+        found.entry(key).or_default().entry(number(4)? as u32).or_default().push(number(8)? / number(7)?);
     }
+    let process = |round: u32| taken.processes.partition_point(|process| process.first <= round) as u32 - 1;
     let time = |(round, mut samples): (u32, Vec<f64>)| {
-        (round, Time { episode: round / profile.rounds, ns: median(&mut samples) })
+        (round, Time { episode: process(round), ns: median(&mut samples) })
     };
-    Ok(taken.into_iter().map(|(key, rounds)| (key, rounds.into_iter().map(time).collect())).collect())
+    Ok(found.into_iter().map(|(key, rounds)| (key, rounds.into_iter().map(time).collect())).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What is noted of a variant with a load, whose processes show these ratios.
-    fn noted(ratios: &[f64]) -> Vec<String> {
+    /// What is said of a variant with a load, whose processes show these ratios in each round, and what is noted.
+    fn judged(ratios: &[f64], rounds: u32) -> (Line, Vec<String>) {
         let bench = Bench::new("b").load("n=2").variant("a", |turn| turn.iter(|| 1));
         let bench = bench.variant("b", |turn| turn.iter(|| 1));
         let variants = bench.variants(|_| true).expect("sound");
         let times = |of: &dyn Fn(f64) -> f64| {
-            let time = |(round, ratio): (u32, &f64)| (round, Time { episode: round, ns: of(*ratio) });
-            (0..).zip(ratios).map(time).collect()
+            let all = ratios.iter().flat_map(|ratio| (0..rounds).map(|_| *ratio));
+            let time = |(round, ratio)| (round, Time { episode: round / rounds, ns: of(ratio) });
+            (0..).zip(all).map(time).collect()
         };
         let control = |ratio: f64| 100.0 + (ratio - 1.0075);
         let measured: [&dyn Fn(f64) -> f64; 3] = [&|_| 100.0, &|ratio| 100.0 * ratio, &control];
         let trials = variants.iter().zip(measured).map(|(variant, of)| (variant.key.clone(), times(of)));
-        let profile = Profile { name: "standard", processes: ratios.len() as u32, rounds: 1 };
+        let profile = Profile { name: "standard", processes: ratios.len() as u32, rounds };
         let mut notes = vec![];
-        bench.judged(&variants, &trials.collect(), &[], &profile, &mut notes);
-        notes
+        let lines = bench.judged(&variants, &trials.collect(), &[], &profile, None, &mut notes);
+        (lines.into_iter().nth(1).expect("b"), notes)
+    }
+
+    fn noted(ratios: &[f64]) -> Vec<String> {
+        judged(ratios, 1).1
+    }
+
+    #[test]
+    fn fewer_than_four_processes_conclude_nothing_however_many_their_rounds() {
+        for processes in 1..4 {
+            let (line, notes) = judged(&vec![1.5; processes], 24);
+            assert_eq!((line.verdict, line.doubt.as_deref()), (None, Some("too few processes")));
+            assert!(notes[0].starts_with("nothing is concluded: a process counts once"), "{notes:?}");
+        }
+        assert!(judged(&[1.0, 1.015, 1.0, 1.015], 24).0.verdict.is_some());
     }
 
     #[test]
     fn what_is_noted_names_the_load() {
-        let few = noted(&[1.0, 1.1]);
-        assert!(few[0].starts_with("b (n=2): nothing is concluded: "), "{few:?}");
         let undecided = noted(&[1.0, 1.02, 1.0, 1.02, 1.0, 1.0, 1.02, 1.0]);
         assert!(undecided[0].starts_with("b (n=2): about --processes "), "{undecided:?}");
         assert!(undecided[0].contains("would decide it, as same if"), "{undecided:?}");

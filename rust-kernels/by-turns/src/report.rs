@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -149,12 +150,21 @@ impl Line {
 }
 
 /// What would decide a comparison that so many processes leave undecided, whose estimate alone would say `verdict`.
-pub fn to_decide(name: &str, needed: Needed, verdict: Verdict, processes: u32) -> String {
+/// Where the budget has ended it, `each` is what a process took.
+pub fn to_decide(
+    name: &str,
+    needed: Needed,
+    verdict: Verdict,
+    processes: u32,
+    each: Option<Duration>,
+) -> String {
     match needed {
         Needed::Times(times) if times <= 100.0 => {
             let more = ((f64::from(processes) * times).ceil() as u32).max(processes + 1);
+            let budget = each
+                .map_or(String::new(), |each| format!(" --budget {}s", (each * more).as_secs_f64().ceil()));
             format!(
-                "{name}: about --processes {more} would decide it, as {verdict} if the ratio stays as it is"
+                "{name}: about --processes {more}{budget} would decide it, as {verdict} if the ratio stays as it is"
             )
         }
         Needed::Times(_) => format!("{name}: more than a hundred times as many processes would decide it"),
@@ -260,12 +270,19 @@ mod tests {
     fn what_would_decide_is_said_in_processes() {
         let name = Line { variant: "b".to_owned(), load: "n=2".to_owned(), ..Line::default() }.name();
         assert_eq!(
-            to_decide(&name, Needed::Times(2.5), Verdict::Same, 24),
+            to_decide(&name, Needed::Times(2.5), Verdict::Same, 24, None),
             "b (n=2): about --processes 60 would decide it, as same if the ratio stays as it is"
         );
-        assert!(to_decide("b", Needed::Times(1.0), Verdict::Slower, 24).contains("about --processes 25 "));
+        assert!(
+            to_decide("b", Needed::Times(1.0), Verdict::Slower, 24, None).contains("about --processes 25 ")
+        );
+        let each = Some(Duration::from_millis(2_500));
+        assert!(
+            to_decide("b", Needed::Times(2.5), Verdict::Same, 9, each)
+                .contains("--processes 23 --budget 58s ")
+        );
         let both = Needed::Contradicted(Verdict::Slower, Verdict::Same);
-        let said = to_decide("b", both, Verdict::Slower, 24);
+        let said = to_decide("b", both, Verdict::Slower, 24, None);
         assert!(said.contains("slower on a typical machine, same on an undisturbed one"));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use crate::arguments::Profile;
 use crate::builder::{Bench, Variant};
 use crate::episodes::{TRIAL, WARM_UP};
+use crate::process;
 use by_turns_core::base::clock::Utc;
 use by_turns_core::base::machine::{self, Machine};
-use by_turns_core::trial::sampling::SAMPLES;
 
 /// First line of the table of samples.
 pub const TIMES: &str = "study,bench,variant,parameter,round,position,sample,iterations,elapsed_ns";
@@ -29,6 +29,20 @@ pub struct Process {
     pub ended: Utc,
     /// The number from which its link order was drawn.
     pub layout: Option<u32>,
+}
+
+/// What the processes have measured.
+pub struct Taken {
+    /// From which the order of each round was drawn.
+    pub seed: u64,
+    /// The samples, as rows of the table.
+    pub rows: String,
+    /// The processes that are whole.
+    pub processes: Vec<Process>,
+    /// Their rounds, together.
+    pub rounds: u32,
+    /// Samples of each trial.
+    pub samples: usize,
 }
 
 /// What is known before anything is measured.
@@ -48,36 +62,100 @@ impl Before {
     }
 }
 
-/// The folder of all that a bench leaves: `by-turns/<bench>` in the folder that cargo builds in.
-///
-/// # Errors
-/// Of the operating system.
-pub fn folder(bench: &str) -> io::Result<PathBuf> {
-    let program = env::current_exe()?;
-    let target =
-        program.ancestors().find(|folder| folder.ends_with("deps")).and_then(|deps| deps.parent()?.parent());
-    let folder = target.unwrap_or(Path::new("target")).join("by-turns").join(bench);
-    fs::create_dir_all(&folder)?;
-    Ok(folder)
+/// An error of a file or folder, with its name and, where there is one, a remedy.
+pub fn at(path: &Path) -> impl Fn(io::Error) -> String {
+    move |error| {
+        let remedy = match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                "; it is read-only for you: let CARGO_TARGET_DIR name a folder of your own"
+            }
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                "; `cargo clean` makes room, or let CARGO_TARGET_DIR name a folder on another disk"
+            }
+            _ => "",
+        };
+        format!("{}: {error}{remedy}", path.display())
+    }
 }
 
-/// Writes a run into a folder of its own, whole or not at all, and returns the folder.
+/// Begins the names of the folders that running benches use.
+const RUNNING: &str = ".running-";
+/// A file in such a folder, locked for as long as the bench runs.
+const LOCK: &str = "lock";
+
+/// A folder for files that are not needed any more when the bench ends. No other bench touches it.
+pub struct Running {
+    /// The folder.
+    pub folder: PathBuf,
+    _lock: File,
+}
+
+impl Running {
+    /// In the folder of the bench, where it removes those of benches that were killed.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn begin(place: &Path) -> Result<Self, String> {
+        for left in fs::read_dir(place).map_err(at(place))?.filter_map(Result::ok) {
+            let is_one = left.file_name().to_string_lossy().starts_with(RUNNING);
+            let lock = is_one.then(|| File::open(left.path().join(LOCK)).ok()).flatten();
+            if lock.is_some_and(|lock| process::lock(&lock)) {
+                let _ = fs::remove_dir_all(left.path());
+            }
+        }
+        let this = std::process::id();
+        for number in 0_u32.. {
+            let folder = place.join(format!("{RUNNING}{this}-{number}"));
+            match fs::create_dir(&folder) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                made => made.map_err(at(&folder))?,
+            }
+            let path = folder.join(LOCK);
+            let lock = File::create(&path).map_err(at(&path))?;
+            // Another bench may have taken it for one that was killed, in between.
+            if process::lock(&lock) && path.exists() {
+                return Ok(Self { folder, _lock: lock });
+            }
+        }
+        unreachable!("there is a number that no folder has")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Gives a folder the name that it is to have, or, where there is such a one, that with `-2`, `-3`, …
+fn named(partial: &Path, place: &Path, name: &str) -> io::Result<PathBuf> {
+    let mut whole = place.join(name);
+    for number in 2_u32.. {
+        match fs::rename(partial, &whole) {
+            Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
+                whole = place.join(format!("{name}-{number}"));
+            }
+            renamed => return renamed.map(|()| whole),
+        }
+    }
+    unreachable!("there is a number that no folder has")
+}
+
+/// Writes a run into a folder of its own at `place`, whole or not at all, and returns the folder.
 ///
 /// # Errors
 /// Of the operating system.
-#[allow(clippy::too_many_arguments)]
 pub(crate) fn write<W: PartialEq + std::fmt::Debug>(
     bench: &Bench<'_, W>,
     variants: &[Variant],
     profile: &Profile,
-    seed: u64,
     before: &Before,
-    processes: &[Process],
-    samples: &str,
+    taken: &Taken,
     counts: &str,
-) -> io::Result<PathBuf> {
+    (place, running): (&Path, &Running),
+) -> Result<PathBuf, String> {
     let (name, time) = (&before.machine.name, before.started.folder());
-    let about = about(bench, variants, profile, seed, before, processes);
+    let about = about(bench, variants, before, taken);
     let info = json!({
         "schema_version": 4,
         "run_id": format!("{name}/{time}"),
@@ -110,23 +188,27 @@ pub(crate) fn write<W: PartialEq + std::fmt::Debug>(
         "boot": null,
         "studies": {bench.name.as_str(): about},
     });
-    let place = folder(&bench.name)?.join(name);
-    let (partial, whole) = (place.join(format!(".partial-{}", std::process::id())), place.join(time));
-    fs::create_dir_all(&partial)?;
-    fs::write(partial.join("run.json"), format!("{info:#}\n"))?;
-    fs::write(partial.join(format!("{}.time.csv", bench.name)), format!("{TIMES}\n{samples}"))?;
-    fs::write(partial.join(format!("{}.counts.csv", bench.name)), counts)?;
-    fs::rename(&partial, &whole)?;
-    Ok(whole)
+    let (partial, place) = (running.folder.join("run"), place.join(name));
+    let files = [
+        ("run.json".to_owned(), format!("{info:#}\n")),
+        (format!("{}.time.csv", bench.name), format!("{TIMES}\n{}", taken.rows)),
+        (format!("{}.counts.csv", bench.name), counts.to_owned()),
+    ];
+    for folder in [&partial, &place] {
+        fs::create_dir_all(folder).map_err(at(folder))?;
+    }
+    for (file, text) in files {
+        let path = partial.join(file);
+        fs::write(&path, text).map_err(at(&path))?;
+    }
+    named(&partial, &place, &time).map_err(at(&place))
 }
 
 fn about<W: PartialEq + std::fmt::Debug>(
     bench: &Bench<'_, W>,
     variants: &[Variant],
-    profile: &Profile,
-    seed: u64,
     before: &Before,
-    processes: &[Process],
+    taken: &Taken,
 ) -> Value {
     let (mut groups, mut kinds, mut comparisons) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for variant in variants {
@@ -163,9 +245,9 @@ fn about<W: PartialEq + std::fmt::Debug>(
         "comparisons": comparisons,
         "groups": groups,
         "kinds": kinds,
-        "seed": seed,
-        "rounds": profile.processes * profile.rounds,
-        "samples": SAMPLES,
+        "seed": taken.seed,
+        "rounds": taken.rounds,
+        "samples": taken.samples,
         "warm_up_ns": WARM_UP.as_nanos() as u64,
         "trial_ns": TRIAL.as_nanos() as u64,
         "started": before.started.text(),
@@ -178,7 +260,7 @@ fn about<W: PartialEq + std::fmt::Debug>(
         "throttled_before": before.throttled,
         "throttled_after": machine::throttled(),
         "failed": [],
-        "episodes": processes.iter().map(episode).collect::<Vec<_>>(),
+        "episodes": taken.processes.iter().map(episode).collect::<Vec<_>>(),
     })
 }
 
@@ -191,4 +273,68 @@ fn compiler() -> Option<String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let said = Command::new(rustc).arg("--version").output().ok()?;
     Some(String::from_utf8_lossy(&said.stdout).trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An empty folder of a test.
+    fn empty(name: &str) -> PathBuf {
+        let folder = env::temp_dir().join(format!("by-turns-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder");
+        folder
+    }
+
+    #[test]
+    fn what_runs_is_left_alone_and_what_was_killed_is_removed() {
+        let place = empty("running");
+        let killed = place.join(format!("{RUNNING}1-0"));
+        fs::create_dir(&killed).expect("a folder");
+        fs::write(killed.join(LOCK), "").expect("a file");
+        fs::write(place.join("report.json"), "").expect("a file");
+        let first = Running::begin(&place).expect("a folder");
+        let second = Running::begin(&place).expect("another one");
+        assert!(first.folder != second.folder && first.folder.exists() && !killed.exists());
+        let kept = second.folder.clone();
+        drop(first);
+        assert!(kept.exists());
+        drop(second);
+        let left: Vec<_> =
+            fs::read_dir(&place).expect("a folder").flatten().map(|file| file.file_name()).collect();
+        assert_eq!(left, ["report.json"]);
+        fs::remove_dir_all(place).expect("it is there");
+    }
+
+    #[test]
+    fn two_runs_in_one_second_are_both_kept() {
+        let place = empty("named");
+        let kept = ["a", "b", "c"].map(|run| {
+            let partial = place.join(run);
+            fs::create_dir(&partial).expect("a folder");
+            fs::write(partial.join("run.json"), run).expect("a file");
+            named(&partial, &place, "20261129T150000Z").expect("a name")
+        });
+        assert_eq!(kept[0], place.join("20261129T150000Z"));
+        assert_eq!(kept[2], place.join("20261129T150000Z-3"));
+        assert_eq!(fs::read_to_string(kept[1].join("run.json")).expect("a file"), "b");
+        fs::remove_dir_all(place).expect("it is there");
+    }
+
+    #[test]
+    fn errors_of_files_name_the_path_and_a_remedy() {
+        let said = |kind: ErrorKind| at(Path::new("/w/target"))(kind.into());
+        assert!(
+            said(ErrorKind::PermissionDenied)
+                .starts_with("/w/target: permission denied; it is read-only for you")
+        );
+        assert!(said(ErrorKind::ReadOnlyFilesystem).contains("CARGO_TARGET_DIR"));
+        assert!(said(ErrorKind::StorageFull).contains("cargo clean"));
+        let place = empty("error");
+        fs::write(place.join("by-turns"), "").expect("a file");
+        let wrong = Running::begin(&place.join("by-turns")).err().expect("it is no folder");
+        assert!(wrong.starts_with(&place.join("by-turns").display().to_string()), "{wrong}");
+        fs::remove_dir_all(place).expect("it is there");
+    }
 }

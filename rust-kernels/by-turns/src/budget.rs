@@ -1,0 +1,218 @@
+//! The time that a bench may measure for.
+
+use std::time::Duration;
+
+use crate::arguments::Profile;
+use by_turns_core::base::number::time;
+use by_turns_core::judge::interval::LEAST_EPISODES;
+use by_turns_core::trial::sampling::SAMPLES;
+
+/// So much for each process, unless the bench says otherwise: a minute for 24.
+const PROCESS: Duration = Duration::from_millis(2_500);
+/// For a look.
+const QUICK: Duration = Duration::from_secs(5);
+
+/// A time such as `60s`, `2m` or `500ms`; without a unit it is in seconds.
+pub fn parse(text: &str) -> Option<Duration> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[number.len()..] {
+        "ms" => 0.001,
+        "s" | "" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3_600.0,
+        _ => return None,
+    };
+    let seconds = number.parse::<f64>().ok()? * unit;
+    Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero())
+}
+
+/// Such as `90 s`.
+pub fn shown(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 10.0 {
+        format!("{} s", (seconds * 10.0).round() / 10.0)
+    } else {
+        format!("{} s", seconds.round())
+    }
+}
+
+/// How much is measured: all of the profile, or what fits into the budget.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The time that all processes may take together.
+    pub budget: Duration,
+    /// Processes that are asked for.
+    pub processes: u32,
+    /// Rounds in each of them, at most.
+    pub rounds: u32,
+    /// Of each trial.
+    pub samples: usize,
+    /// About what a call takes.
+    call: Duration,
+    /// Processes without which nothing can be said.
+    least: u32,
+}
+
+impl Plan {
+    /// What to measure of so many variants, a call of which takes about `call`.
+    pub fn new(profile: &Profile, budget: Option<Duration>, variants: usize, call: Duration) -> Self {
+        let quick = profile.name == "quick";
+        let usual = if quick { QUICK } else { PROCESS * profile.processes.max(24) };
+        let budget = budget.unwrap_or(usual);
+        // Each variant is called three times to prove equal work, and in a round at least once to warm up, once for each
+        // sample and once to be checked.
+        let calls = (3 + 1 + SAMPLES + 1) * variants;
+        let long = call * calls as u32 > budget / profile.processes;
+        Self {
+            budget,
+            processes: profile.processes,
+            rounds: profile.rounds,
+            samples: if long { 1 } else { SAMPLES },
+            call,
+            least: if quick { 1 } else { profile.processes.min(LEAST_EPISODES as u32) },
+        }
+    }
+
+    /// Whether an iteration is so long that processes prove and sample as little as they can.
+    pub fn brief(&self) -> bool {
+        self.samples < SAMPLES
+    }
+
+    /// Why instructions of so many variants are not counted: each executes two iterations under valgrind, which is about 50
+    /// times as slow.
+    pub fn no_valgrind(&self, variants: usize) -> Option<String> {
+        (self.call * 2 * 50 * variants as u32 > self.budget).then(|| {
+            format!(
+                "an iteration takes {}, and much longer under valgrind; --save-counts and --gate count them",
+                time(self.call.as_nanos() as f64)
+            )
+        })
+    }
+
+    /// How long the next process may measure; none where there is to be none.
+    pub fn allowance(&self, done: u32, elapsed: Duration) -> Option<Duration> {
+        let left = self.budget.saturating_sub(elapsed);
+        let one = elapsed.checked_div(done).unwrap_or_default();
+        if done >= self.processes || done >= self.least && one > left {
+            return None;
+        }
+        let goal = if done < self.least { self.least.max(self.processes) } else { self.processes };
+        Some(left / (goal - done))
+    }
+
+    /// About how much longer it takes.
+    pub fn left(&self, done: u32, elapsed: Duration) -> Option<Duration> {
+        let one = elapsed.checked_div(done)?;
+        let all = one * (self.processes - done);
+        Some(all.min(self.budget.saturating_sub(elapsed)).max(one * self.least.saturating_sub(done)))
+    }
+
+    /// What the budget cut, when so many processes have measured so many rounds in this time.
+    pub fn cut(&self, processes: u32, rounds: u32, elapsed: Duration) -> Option<String> {
+        let budget = shown(self.budget);
+        let mut cut = vec![];
+        if processes < self.processes {
+            cut.push(format!("{processes} of {} processes", self.processes));
+        }
+        if rounds < processes * self.rounds {
+            cut.push(format!("{rounds} of {} rounds", processes * self.rounds));
+        }
+        if self.brief() {
+            cut.push(format!("{} of {SAMPLES} samples in each trial", self.samples));
+        }
+        let least = match elapsed > self.budget && processes <= self.least {
+            true => format!("; no less is measured, which took {}", shown(elapsed)),
+            false => String::new(),
+        };
+        (!cut.is_empty()).then(|| format!("the budget of {budget} ended it after {}{least}", cut.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STANDARD: Profile = Profile { name: "standard", processes: 24, rounds: 24 };
+    const QUICK: Profile = Profile { name: "quick", processes: 4, rounds: 3 };
+
+    /// How many processes and rounds are measured where `one` is the start of a process and `round` a round, and how long
+    /// that takes.
+    fn measured(plan: &Plan, start: Duration, round: Duration) -> (u32, u32, Duration) {
+        let (mut processes, mut rounds, mut elapsed) = (0, 0, Duration::ZERO);
+        while let Some(allowance) = plan.allowance(processes, elapsed) {
+            let (mut of_it, mut took) = (1, start + round);
+            while of_it < plan.rounds && took + round <= allowance {
+                (of_it, took) = (of_it + 1, took + round);
+            }
+            (processes, rounds, elapsed) = (processes + 1, rounds + of_it, elapsed + took);
+        }
+        (processes, rounds, elapsed)
+    }
+
+    #[test]
+    fn times_are_understood() {
+        let seconds = |text| parse(text).map(|time| time.as_secs_f64());
+        assert_eq!(["60s", "2m", "500ms", "7", "1.5s"].map(seconds), [60.0, 120.0, 0.5, 7.0, 1.5].map(Some));
+        assert_eq!(["", "s", "-1s", "0s", "3 weeks", "nan"].map(seconds), [None; 6]);
+        assert_eq!(
+            [60_000, 2_500, 500].map(|ms| shown(Duration::from_millis(ms))),
+            ["60 s", "2.5 s", "0.5 s"]
+        );
+    }
+
+    #[test]
+    fn what_fits_is_measured_whole() {
+        let plan = Plan::new(&STANDARD, None, 3, Duration::from_micros(100));
+        let (processes, rounds, _) = measured(&plan, Duration::from_millis(50), Duration::from_millis(10));
+        assert_eq!((processes, rounds), (24, 576));
+        assert_eq!(plan.no_valgrind(3), None);
+        assert_eq!((plan.samples, plan.cut(24, 576, Duration::ZERO)), (2, None));
+    }
+
+    #[test]
+    fn long_iterations_are_measured_less_often_within_the_budget() {
+        let call = Duration::from_millis(300);
+        let plan = Plan::new(&STANDARD, None, 3, call);
+        assert!(plan.brief() && plan.no_valgrind(2).expect("not").starts_with("an iteration takes 300 ms"));
+        // A call at the start; each of three variants warms up, is sampled and is checked.
+        let (processes, rounds, elapsed) = measured(&plan, call, 9 * call);
+        assert_eq!((processes, rounds), (20, 20));
+        assert!(elapsed <= plan.budget, "{elapsed:?}");
+        let cut = "the budget of 60 s ended it after 20 of 24 processes, 20 of 480 rounds, 1 of 2 samples in each trial";
+        assert_eq!(plan.cut(processes, rounds, elapsed).as_deref(), Some(cut));
+        let plan = Plan::new(&STANDARD, None, 3, 10 * call);
+        let (processes, rounds, elapsed) = measured(&plan, 10 * call, 90 * call);
+        assert_eq!((processes, rounds), (4, 4), "fewer conclude nothing");
+        let cut = plan.cut(processes, rounds, elapsed).expect("cut");
+        assert!(cut.ends_with("; no less is measured, which took 120 s"), "{cut}");
+        let plan = Plan::new(&QUICK, None, 3, 10 * call);
+        assert_eq!(measured(&plan, 10 * call, 90 * call).0, 1, "a look concludes nothing anyhow");
+        let minutes = Plan::new(&STANDARD, parse("2m"), 3, call);
+        assert_eq!(measured(&minutes, call, 9 * call).0, 24);
+    }
+
+    #[test]
+    fn rounds_are_cut_before_processes() {
+        let plan = Plan::new(&STANDARD, parse("10s"), 3, Duration::from_millis(5));
+        let (processes, rounds, elapsed) =
+            measured(&plan, Duration::from_millis(50), Duration::from_millis(60));
+        assert_eq!(processes, 24);
+        assert!(rounds > 100 && rounds < 200 && elapsed <= plan.budget, "{rounds} rounds, {elapsed:?}");
+        assert!(plan.cut(processes, rounds, elapsed).expect("cut").contains("of 576 rounds"));
+    }
+
+    #[test]
+    fn more_processes_have_more_time() {
+        let budget = |profile: &Profile| Plan::new(profile, None, 2, Duration::ZERO).budget.as_secs_f64();
+        let many = |processes| Profile { name: "standard", processes, rounds: 24 };
+        assert_eq!([24, 96, 4].map(many).map(|profile| budget(&profile)), [60.0, 240.0, 60.0]);
+        assert_eq!(budget(&QUICK), 5.0);
+    }
+
+    #[test]
+    fn the_time_left_is_that_of_the_processes_or_of_the_budget() {
+        let plan = Plan::new(&STANDARD, None, 2, Duration::ZERO);
+        let left = |done, seconds| plan.left(done, Duration::from_secs(seconds)).map(|left| left.as_secs());
+        assert_eq!([left(0, 0), left(12, 6), left(12, 40)], [None, Some(6), Some(20)]);
+    }
+}

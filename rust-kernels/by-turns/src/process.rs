@@ -1,0 +1,218 @@
+//! What is asked of the operating system about processes. Elsewhere than on Unix, nothing is.
+
+use std::fs::File;
+use std::process::Command;
+
+/// What a signal asked for while [`Caught`] lived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Ctrl-C.
+    Interrupt,
+    /// To end at once.
+    Terminate,
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::io;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::process::{CommandExt, parent_id};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+    static TERMINATED: AtomicBool = AtomicBool::new(false);
+
+    extern "C" fn interrupted(_: libc::c_int) {
+        INTERRUPTED.store(true, Ordering::SeqCst);
+    }
+
+    extern "C" fn terminated(_: libc::c_int) {
+        TERMINATED.store(true, Ordering::SeqCst);
+    }
+
+    /// While it lives, SIGINT and SIGTERM are noted instead of ending the process.
+    pub struct Caught([libc::sigaction; 2]);
+
+    impl Caught {
+        pub fn begin() -> Self {
+            let handlers: [(libc::c_int, extern "C" fn(libc::c_int)); 2] =
+                [(libc::SIGINT, interrupted), (libc::SIGTERM, terminated)];
+            Self(handlers.map(|(signal, handler)| {
+                // SAFETY: both structures are plain data for which zeros are valid, and outlive the calls; the handlers
+                // store into atomics and do nothing else.
+                unsafe {
+                    let (mut new, mut old): (libc::sigaction, libc::sigaction) =
+                        (std::mem::zeroed(), std::mem::zeroed());
+                    new.sa_sigaction = handler as *const () as usize;
+                    new.sa_flags = libc::SA_RESTART;
+                    libc::sigemptyset(&mut new.sa_mask);
+                    libc::sigaction(signal, &new, &mut old);
+                    old
+                }
+            }))
+        }
+
+        /// Ctrl-C ends cargo as well, whose end then terminates this process: so an interrupt comes first.
+        pub fn asked(&self) -> Option<Asked> {
+            if INTERRUPTED.load(Ordering::SeqCst) {
+                Some(Asked::Interrupt)
+            } else {
+                TERMINATED.load(Ordering::SeqCst).then_some(Asked::Terminate)
+            }
+        }
+    }
+
+    impl Drop for Caught {
+        fn drop(&mut self) {
+            for (signal, old) in [libc::SIGINT, libc::SIGTERM].into_iter().zip(&self.0) {
+                // SAFETY: `old` is what sigaction has written.
+                unsafe { libc::sigaction(signal, old, std::ptr::null_mut()) };
+            }
+        }
+    }
+
+    /// Has the system send `signal` to this process when its parent ends. False if that has ended already.
+    fn end_with_parent(parent: u32, signal: libc::c_int) -> bool {
+        #[cfg(target_os = "linux")]
+        // SAFETY: this option takes a number and touches no memory.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong);
+        }
+        let _ = signal;
+        parent_id() == parent
+    }
+
+    /// Ends this process with cargo, if `parent` is that.
+    pub fn end_with_cargo(parent: u32) {
+        if std::env::var_os("CARGO").is_some() && !end_with_parent(parent, libc::SIGTERM) {
+            std::process::exit(128 + libc::SIGTERM);
+        }
+    }
+
+    /// The process that has started this one.
+    pub fn parent() -> u32 {
+        parent_id()
+    }
+
+    /// What the command starts ends with this process, and runs on one core if so asked.
+    pub fn bound(command: &mut Command, pin: Option<usize>) -> &mut Command {
+        let this = std::process::id();
+        // SAFETY: between fork and exec it makes system calls only, and allocates nothing.
+        unsafe {
+            command.pre_exec(move || {
+                if !end_with_parent(this, libc::SIGKILL) {
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
+                pin.map_or(Ok(()), run_on)
+            })
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn run_on(core: usize) -> io::Result<()> {
+        if core >= libc::CPU_SETSIZE as usize {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        // SAFETY: zeros are the empty set; `core` lies within it; it outlives the call.
+        let set = unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            libc::CPU_SET(core, &mut set);
+            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set)
+        };
+        if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn run_on(_: usize) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Locks a file until it is closed, also by the end of the process. False if another one holds it.
+    pub fn lock(file: &File) -> bool {
+        // SAFETY: the file is open.
+        unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+    }
+}
+
+#[cfg(not(unix))]
+mod elsewhere {
+    use super::*;
+
+    pub struct Caught;
+
+    impl Caught {
+        pub fn begin() -> Self {
+            Self
+        }
+
+        pub fn asked(&self) -> Option<Asked> {
+            None
+        }
+    }
+
+    pub fn end_with_cargo(_: u32) {}
+
+    pub fn parent() -> u32 {
+        0
+    }
+
+    pub fn bound(command: &mut Command, _: Option<usize>) -> &mut Command {
+        command
+    }
+
+    pub fn lock(_: &File) -> bool {
+        true
+    }
+}
+
+#[cfg(not(unix))]
+pub use elsewhere::*;
+#[cfg(unix)]
+pub use unix::*;
+
+/// Why a process cannot be kept on that core here.
+pub fn no_pin(pin: Option<usize>) -> Result<(), String> {
+    match pin {
+        Some(_) if !cfg!(target_os = "linux") => {
+            Err("--pin: only Linux keeps a process on a core".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_runs_on_the_core_that_is_asked_for() {
+        let mut allowed = Command::new("grep");
+        allowed.args(["Cpus_allowed_list", "/proc/self/status"]);
+        let core = {
+            let of_this = std::fs::read_to_string("/proc/self/status").expect("Linux");
+            let list =
+                of_this.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("a list");
+            list.trim().split([',', '-']).next_back().expect("a core").parse::<usize>().expect("a number")
+        };
+        let said = bound(&mut allowed, Some(core)).output().expect("it runs");
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert_eq!(said.split_whitespace().last(), Some(core.to_string().as_str()));
+        for nowhere in [1023, 100_000] {
+            assert!(bound(&mut Command::new("true"), Some(nowhere)).status().is_err(), "{nowhere}");
+        }
+    }
+
+    #[test]
+    fn signals_are_noted_and_an_interrupt_comes_first() {
+        let caught = Caught::begin();
+        assert_eq!(caught.asked(), None);
+        // SAFETY: both are caught.
+        unsafe { libc::raise(libc::SIGTERM) };
+        assert_eq!(caught.asked(), Some(Asked::Terminate));
+        // SAFETY: as above.
+        unsafe { libc::raise(libc::SIGINT) };
+        assert_eq!(caught.asked(), Some(Asked::Interrupt));
+    }
+}
