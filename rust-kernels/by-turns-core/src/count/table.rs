@@ -23,12 +23,3 @@ pub fn table(study: &str, counts: &[Count]) -> String {
     };
     format!("{HEADER}\n") + &counts.iter().map(row).collect::<String>()
 }
-
-/// What such a table holds; `None` if it is none.
-pub fn read(text: &str) -> Option<Vec<Count>> {
-    let count = |row: Vec<String>| {
-        let [_, bench, variant, parameter, counter, value] = <[String; 6]>::try_from(row).ok()?;
-        Some(Count { key: Key::new(bench, variant, parameter), counter, value: value.parse().ok()? })
-    };
-    csv::rows(text, HEADER)?.into_iter().map(count).collect()
-}
