@@ -23,3 +23,29 @@ pub fn table(study: &str, counts: &[Count]) -> String {
     };
     format!("{HEADER}\n") + &counts.iter().map(row).collect::<String>()
 }
+
+/// What such a table holds; `None` if it is none.
+pub fn read(text: &str) -> Option<Vec<Count>> {
+    let count = |row: Vec<String>| {
+        let [_, bench, variant, parameter, counter, value] = <[String; 6]>::try_from(row).ok()?;
+        Some(Count { key: Key::new(bench, variant, parameter), counter, value: value.parse().ok()? })
+    };
+    csv::rows(text, HEADER)?.into_iter().map(count).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_read_as_they_were_written() {
+        let count = |variant: &str, value| Count {
+            key: Key::new("b", variant, "n=1"),
+            counter: "instructions".to_owned(),
+            value,
+        };
+        let some = vec![count("a, b", 1), count("c", 2)];
+        assert_eq!(read(&table("b", &some)), Some(some));
+        assert_eq!(read("study\n"), None);
+    }
+}
