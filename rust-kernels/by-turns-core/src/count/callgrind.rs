@@ -223,13 +223,11 @@ fn run(
 /// What valgrind and the program under it said of the reason.
 fn why([log, errors]: &[String; 2]) -> String {
     let of_valgrind = ["unhandled", "terminating"].map(|word| log.lines().find(|line| line.contains(word)));
-    let last =
-        |text: &'_ str| text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned);
-    let [instruction, signal] = of_valgrind.map(|line| line.map(str::to_owned));
-    let said = instruction.or(signal).or_else(|| last(errors)).or_else(|| last(log));
-    said.map_or(String::new(), |line| {
-        format!(": {}", line.trim_start_matches(|c| "=- 0123456789".contains(c)))
-    })
+    let last = [errors, log].map(|text| text.lines().rev().map(str::trim).find(|line| !line.is_empty()));
+    let Some(line) = of_valgrind.into_iter().chain(last).flatten().next() else { return String::new() };
+    // Before its lines stands the number of the process.
+    let line = line.strip_prefix("==").and_then(|rest| rest.split_once("== ")).map_or(line, |(_, said)| said);
+    format!(": {line}")
 }
 
 /// What callgrind has seen of one region.
