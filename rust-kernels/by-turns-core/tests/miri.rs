@@ -4,7 +4,7 @@
 use std::alloc::{GlobalAlloc, Layout};
 use std::thread;
 
-use by_turns_core::CountingAllocator;
+use by_turns_core::{Counting, CountingAllocator};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -29,6 +29,21 @@ fn what_grows_and_shrinks_keeps_its_content() {
     words.truncate(3);
     words.shrink_to_fit();
     assert_eq!(words, [0, 1, 2]);
+}
+
+#[test]
+fn blocks_of_another_allocator_grow_and_go_back_to_it() {
+    // Two layers: the outer one only knows that the inner one is an allocator.
+    let wrapped = Counting(CountingAllocator);
+    let [small, large] = [8, 24].map(|size| Layout::from_size_align(size, 8).unwrap());
+    // SAFETY: no layout is empty, what is written lies within the block, and the block is freed once, with its layout.
+    unsafe {
+        let block = wrapped.alloc_zeroed(small);
+        block.write(7);
+        let block = wrapped.realloc(block, small, large.size());
+        assert_eq!((block.read(), block.add(7).read()), (7, 0));
+        wrapped.dealloc(block, large);
+    }
 }
 
 #[test]

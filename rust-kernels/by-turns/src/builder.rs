@@ -441,7 +441,18 @@ fn unequal<W: PartialEq + Debug>(
     if done == expected {
         return None;
     }
+    #[allow(clippy::eq_op)] // false where there is a NaN
+    let alike = [done == done, expected == expected];
     let [done, expected] = shown([format!("{done:?}"), format!("{expected:?}")]);
+    if let Some((key, work)) = [(key, &done), (other, &expected)]
+        .into_iter()
+        .zip(alike)
+        .find_map(|(of, alike)| (!alike).then_some(of))
+    {
+        return Some(format!(
+            "what {key} returns is not equal to itself, as NaN is: return its bits, or a sum without NaN. It{work}"
+        ));
+    }
     Some(format!(
         "{key} does other work {when} than {other} in its first call; either may be the wrong one:\n  {key}{done}\n  {other}{expected}"
     ))
@@ -552,6 +563,23 @@ mod tests {
             Bench::new("b").variant("a", |turn| turn.iter(|| ())).variant("b", |turn| turn.iter(|| ()));
         let variants = nothing.variants(|_| true).expect("sound");
         assert!(nothing.prove(&variants).unwrap_err().contains("return nothing"));
+    }
+
+    #[test]
+    fn a_nan_is_named() {
+        let nan = Bench::new("b")
+            .variant("a", |turn| turn.iter(|| vec![1.0, f64::NAN]))
+            .variant("b", |turn| turn.iter(|| vec![1.0, f64::NAN]));
+        let wrong = nan.prove(&nan.variants(|_| true).expect("sound")).unwrap_err();
+        assert_eq!(
+            wrong,
+            "what b/a returns is not equal to itself, as NaN is: return its bits, or a sum without NaN. It did [1.0, NaN]"
+        );
+        let one = Bench::new("b")
+            .variant("a", |turn| turn.iter(|| 1.0))
+            .variant("b", |turn| turn.iter(|| f64::NAN));
+        let wrong = one.prove(&one.variants(|_| true).expect("sound")).unwrap_err();
+        assert!(wrong.starts_with("what b/b returns is not equal to itself"), "{wrong}");
     }
 
     #[test]

@@ -177,7 +177,8 @@ pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
     let executed = if declared.is_empty() || without {
         Some(vec![])
     } else {
-        callgrind::executed_alone(&bench.name, &declared).map_err(|error| format!("valgrind: {error}"))?
+        callgrind::executed_alone(&bench.name, &declared, None)
+            .map_err(|error| format!("valgrind: {error}"))?
     };
     match executed {
         None => left_out

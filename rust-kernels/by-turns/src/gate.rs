@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::counts::COUNTERS;
+use crate::counts::{COUNTERS, Counted};
 use crate::format::plain;
 use by_turns_core::base::key::Key;
 use by_turns_core::base::number::grouped;
@@ -26,14 +26,15 @@ enum Change {
 }
 
 /// Compares the counts of two revisions. `allowed` says by how many per cent a counter may grow.
-pub fn compare(bench: &str, before: &[Count], after: &[Count], allowed: &BTreeMap<String, f64>) -> Gate {
+pub fn compare(bench: &str, before: &[Count], after: &Counted, allowed: &BTreeMap<String, f64>) -> Gate {
+    let Counted { counts: after, left_out, failed } = after;
     let mut keys: Vec<&Key> = Vec::new();
     for Count { key, .. } in after.iter().chain(before) {
         if !keys.contains(&key) {
             keys.push(key);
         }
     }
-    let (mut rows, mut same, mut beyond, mut within) = (String::new(), 0, 0, 0);
+    let (mut rows, mut same, mut beyond, mut within) = (String::new(), 0, failed.len(), 0);
     for key in keys {
         let value = |counts: &[Count], counter: &str| {
             let mut found = counts.iter().filter(|count| count.key == *key && count.counter == counter);
@@ -47,7 +48,7 @@ pub fn compare(bench: &str, before: &[Count], after: &[Count], allowed: &BTreeMa
             let change = match (old, new) {
                 (None, None) => continue,
                 _ if !held(before) => Change::Within("new".to_owned()),
-                _ if !held(after) => Change::Beyond("gone: --save-counts forgets it".to_owned()),
+                _ if !held(after) => Change::Beyond("gone; save the counts anew if it should be".to_owned()),
                 (None, Some(_)) => Change::Within("was not counted before".to_owned()),
                 (Some(_), None) => Change::Beyond("is not counted any more".to_owned()),
                 _ if value(before, &varies).or(value(after, &varies)).is_some() => {
@@ -86,7 +87,7 @@ pub fn compare(bench: &str, before: &[Count], after: &[Count], allowed: &BTreeMa
         (0, _) if before.is_empty() => "nothing was compared, since the file has no counts of it".to_owned(),
         (0, 0) => "nothing that is exact has changed".to_owned(),
         (0, _) => "nothing grew by more than it may".to_owned(),
-        (number, _) => format!("**{number} grew by more than they may, or could not be compared**"),
+        (number, _) => format!("**{number} grew by more than they may, or could not be counted**"),
     };
     let mut table = format!("### {}: {verdict}\n\n", plain(bench));
     if !rows.is_empty() {
@@ -98,6 +99,9 @@ pub fn compare(bench: &str, before: &[Count], after: &[Count], allowed: &BTreeMa
         table,
         "\n{same} numbers are the same. Times are not compared: runners are too noisy for that."
     );
+    for why in left_out.iter().chain(failed) {
+        let _ = writeln!(table, "- {why}");
+    }
     Gate { table, passed: beyond == 0 && same + within > 0 }
 }
 
@@ -111,6 +115,10 @@ fn changed(old: u64, new: u64, most: f64) -> Change {
 mod tests {
     use super::*;
 
+    fn counted(counts: Vec<Count>) -> Counted {
+        Counted { counts, left_out: vec![], failed: vec![] }
+    }
+
     fn counts(of: &[(&str, &str, u64)]) -> Vec<Count> {
         let count = |(variant, counter, value): &(&str, &str, u64)| Count {
             key: Key::new("b", *variant, ""),
@@ -121,7 +129,7 @@ mod tests {
     }
 
     fn gate(before: &[(&str, &str, u64)], after: &[(&str, &str, u64)]) -> Gate {
-        compare("b", &counts(before), &counts(after), &BTreeMap::new())
+        compare("b", &counts(before), &counted(counts(after)), &BTreeMap::new())
     }
 
     #[test]
@@ -139,7 +147,7 @@ mod tests {
         assert!(gate(&few, &[("a", "instructions", 1_010)]).passed, "as much as it may");
         assert!(!gate(&[("a", "allocations", 0)], &[("a", "allocations", 1)]).passed, "from none");
         let allowed = BTreeMap::from([("instructions".to_owned(), 2.0)]);
-        assert!(compare("b", &counts(&few), &counts(&many), &allowed).passed);
+        assert!(compare("b", &counts(&few), &counted(counts(&many)), &allowed).passed);
     }
 
     #[test]
@@ -151,12 +159,14 @@ mod tests {
         let renamed = gate(&both, &[("b", "instructions", 10)]);
         assert!(!renamed.passed, "one that is gone");
         assert!(renamed.table.contains("| b | instructions | – | 10 | new | 1 % |  |"), "{renamed:?}");
-        assert!(
-            renamed.table.contains(
-                "| a | allocations | 1 | – | gone: --save-counts forgets it | 0 % | **too much** |"
-            )
-        );
+        assert!(renamed.table.contains(
+            "| a | allocations | 1 | – | gone; save the counts anew if it should be | 0 % | **too much** |"
+        ));
         assert!(gate(&both, &[both[0], both[1], ("b", "instructions", 10)]).passed, "one that is new");
+        let failed =
+            Counted { failed: vec!["instructions of b/a: SIGILL".to_owned()], ..counted(counts(&both)) };
+        let broken = compare("b", &counts(&both), &failed, &BTreeMap::new());
+        assert!(!broken.passed && broken.table.contains("- instructions of b/a: SIGILL"), "{broken:?}");
         let new = gate(&[], &both);
         assert!(new.passed && new.table.contains("nothing was compared"), "a new bench: {new:?}");
         let varies = [("a", "allocations", 9), ("a", "allocations_varies", 2)];

@@ -9,7 +9,7 @@ use std::arch::asm;
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::CStr;
-use std::fs;
+use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -146,18 +146,11 @@ pub fn executed(
     variants: &[usize],
     system: Option<&str>,
 ) -> io::Result<Option<Vec<Result<Executed, String>>>> {
-    match run_together(name, variants, system)? {
+    match run(name, variants, system, Stdio::inherit)? {
         None => Ok(None),
         Some(Ok(counts)) => Ok(Some(counts.into_iter().map(Ok).collect())),
-        // One of them broke off, and the files do not tell which: each on its own.
-        Some(Err(_)) => {
-            let alone = |variant: &usize| match run_together(name, &[*variant], system)? {
-                Some(Ok(mut counts)) => Ok(Ok(counts.remove(0))),
-                Some(Err(reason)) => Ok(Err(reason)),
-                None => Ok(Err("valgrind is not there any more".to_owned())),
-            };
-            variants.iter().map(alone).collect::<io::Result<Vec<_>>>().map(Some)
-        }
+        // One of them broke off, and the files do not tell which.
+        Some(Err(_)) => executed_alone(name, variants, system),
     }
 }
 
@@ -166,11 +159,15 @@ pub fn executed(
 ///
 /// # Errors
 /// Files and processes that cannot be had.
-pub fn executed_alone(name: &str, variants: &[usize]) -> io::Result<Option<Vec<Result<Executed, String>>>> {
+pub fn executed_alone(
+    name: &str,
+    variants: &[usize],
+    system: Option<&str>,
+) -> io::Result<Option<Vec<Result<Executed, String>>>> {
     let at_once = thread::available_parallelism().map_or(1, usize::from);
     let mut counts = Vec::new();
     for some in variants.chunks(at_once) {
-        let alone = |variant: &usize| run_together(name, &[*variant], None);
+        let alone = |variant: &usize| run(name, &[*variant], system, Stdio::null);
         let ended: Vec<_> = thread::scope(|scope| {
             let runs: Vec<_> = some.iter().map(|variant| scope.spawn(move || alone(variant))).collect();
             runs.into_iter().map(|run| run.join().expect("no panic")).collect()
@@ -183,29 +180,17 @@ pub fn executed_alone(name: &str, variants: &[usize]) -> io::Result<Option<Vec<R
     Ok(Some(counts))
 }
 
-/// One count for each of the variants, from one run of callgrind, or the last words of that run; `None` when there is
+/// One count for each of the variants, from one run of this program under callgrind, or why there are fewer; `None` when there is
 /// no valgrind.
-fn run_together(
+fn run(
     name: &str,
     variants: &[usize],
     system: Option<&str>,
+    stdout: fn() -> Stdio,
 ) -> io::Result<Option<Result<Vec<Executed>, String>>> {
     let folder = Scratch::new()?;
-    let Some(status) = run_callgrind(&folder.0, name, variants)? else {
-        return Ok(None);
-    };
-    let counts = totals(read_parts(&folder.0, system)?);
-    if status && counts.len() == variants.len() {
-        return Ok(Some(Ok(counts)));
-    }
-    let log = fs::read_to_string(folder.0.join("log")).unwrap_or_default();
-    Ok(Some(Err(why(&log, status, counts.len()))))
-}
-
-/// Runs this program under callgrind; tells whether it succeeded, `None` when there is no valgrind.
-fn run_callgrind(folder: &Path, name: &str, variants: &[usize]) -> io::Result<Option<bool>> {
-    let program = env::current_exe()?;
-    let variants: Vec<String> = variants.iter().map(usize::to_string).collect();
+    let [log, errors] = ["log", "errors"].map(|name| folder.0.join(name));
+    let numbers: Vec<String> = variants.iter().map(usize::to_string).collect();
     let option = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
     let status = Command::new("valgrind")
         // What a user has set for valgrind, in VALGRIND_OPTS or .valgrindrc, is not for this.
@@ -213,29 +198,36 @@ fn run_callgrind(folder: &Path, name: &str, variants: &[usize]) -> io::Result<Op
         .args(["--tool=callgrind", "--quiet", "--collect-atstart=no", "--collect-systime=yes"])
         .arg("--instr-atstart=no") // what is set up before the first variant takes less time so
         .args(["--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"])
-        .arg(option("callgrind-out-file", folder.join("count")))
-        .arg(option("log-file", folder.join("log")))
-        .arg(program)
-        .env(VARIANTS, format!("{name}:{}", variants.join(",")))
+        .arg(option("callgrind-out-file", folder.0.join("count")))
+        .arg(option("log-file", log.clone()))
+        .arg(env::current_exe()?)
+        .env(VARIANTS, format!("{name}:{}", numbers.join(",")))
         .env_remove("DEBUGINFOD_URLS") // it would download what a debugger wants to know
         .stdin(Stdio::null())
+        .stdout(stdout())
+        .stderr(File::create(&errors)?)
         .status();
-    match status {
-        Ok(status) => Ok(Some(status.success())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+    let status = match status {
+        Ok(status) => status,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let counts = totals(read_parts(&folder.0, system)?);
+    if status.success() && counts.len() == variants.len() {
+        return Ok(Some(Ok(counts)));
     }
+    let said = [log, errors].map(|file| fs::read_to_string(file).unwrap_or_default());
+    Ok(Some(Err(format!("under valgrind it ended with {status}{}", why(&said)))))
 }
 
-/// Why there are too few counts: the last words of valgrind and of the program under it.
-fn why(log: &str, succeeded: bool, counts: usize) -> String {
-    match log.lines().rev().find(|line| !line.trim().is_empty()) {
-        Some(line) => format!("it broke off under valgrind: {}", line.trim()),
-        None if succeeded => {
-            format!("it ended under valgrind after {counts} counts, before this one was taken")
-        }
-        None => "it failed under valgrind".to_owned(),
-    }
+/// What valgrind and the program under it said of the reason.
+fn why([log, errors]: &[String; 2]) -> String {
+    let of_valgrind = ["unhandled", "terminating"].map(|word| log.lines().find(|line| line.contains(word)));
+    let last = [errors, log].map(|text| text.lines().rev().map(str::trim).find(|line| !line.is_empty()));
+    let Some(line) = of_valgrind.into_iter().chain(last).flatten().next() else { return String::new() };
+    // Before its lines stands the number of the process.
+    let line = line.strip_prefix("==").and_then(|rest| rest.split_once("== ")).map_or(line, |(_, said)| said);
+    format!(": {line}")
 }
 
 /// What callgrind has seen of one region.
@@ -376,6 +368,20 @@ mod tests {
         assert_eq!(found.system_calls, 3);
         assert!(part(&PART.replace("Client Request: iteration", "Program termination"), None).is_none());
         assert!(part("valgrind: a message\n", None).is_none());
+    }
+
+    #[test]
+    fn the_reason_is_what_tells_most() {
+        let reason = |log: &str, errors: &str| why(&[log.to_owned(), errors.to_owned()]);
+        let log = "vex amd64->IR: unhandled instruction bytes: 0x62\n==7== Process terminating with default action of signal 4 (SIGILL)\n==7==    at 0x1: f\n";
+        assert_eq!(reason(log, "a panic"), ": vex amd64->IR: unhandled instruction bytes: 0x62");
+        let signal = log.split_once('\n').expect("lines").1;
+        assert_eq!(
+            reason(signal, "a panic"),
+            ": Process terminating with default action of signal 4 (SIGILL)"
+        );
+        assert_eq!(reason("a warning\n", "one\nb/v failed: lost\n\n"), ": b/v failed: lost");
+        assert_eq!(reason("", ""), "");
     }
 
     #[test]

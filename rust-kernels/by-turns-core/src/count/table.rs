@@ -32,3 +32,20 @@ pub fn read(text: &str) -> Option<Vec<Count>> {
     };
     csv::rows(text, HEADER)?.into_iter().map(count).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_read_as_they_were_written() {
+        let count = |variant: &str, value| Count {
+            key: Key::new("b", variant, "n=1"),
+            counter: "instructions".to_owned(),
+            value,
+        };
+        let some = vec![count("a, b", 1), count("c", 2)];
+        assert_eq!(read(&table("b", &some)), Some(some));
+        assert_eq!(read("study\n"), None);
+    }
+}
