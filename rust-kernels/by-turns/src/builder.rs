@@ -98,9 +98,9 @@ impl<W> Turn<'_, W> {
     /// As [`iter`](Self::iter), with an input for each iteration, which `make` makes. Neither that is timed or counted, nor
     /// dropping what `run` returns. An input that `run` does not return is dropped by it, within the time.
     ///
-    /// Inputs are made in batches, for [at most 64](by_turns_core::trial::sampling::BATCH) iterations at once: so many of
-    /// them, and as many results, lie in memory together. Moving them in and out is part of the time, a nanosecond or two
-    /// for a `Vec`, so use it for all variants of a load or for none.
+    /// Inputs are made in batches, for [at most 64](by_turns_core::trial::sampling::BATCH) iterations at once, so that the clock
+    /// is not read around each: so many of them, and as many results, lie in memory together. Passing them is part of the
+    /// time, 2 to 3 ns, so use it for all variants of a load or for none.
     pub fn iter_with<I>(&mut self, mut make: impl FnMut() -> I, mut run: impl FnMut(I) -> W) {
         (self.hand_over)(Workload::Prepared(&mut Batch {
             make: &mut make,

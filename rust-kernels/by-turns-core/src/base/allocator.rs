@@ -53,19 +53,25 @@ fn note(bytes: usize) {
 
 // SAFETY: every request is passed on unchanged to the allocator within, which keeps the promises of one; noting a request touches
 // atomics and a thread-local variable that is made at compile time and has no destructor, so it neither allocates nor unwinds.
+//
+// Not inlined: in the bench's own crate the compiler would see `malloc` and `free` at each place that allocates, and remove pairs of
+// them that stay in a program with the standard allocator.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
+    #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
         // SAFETY: the caller promises a layout of non-zero size, which is what the allocator within asks for.
         unsafe { self.0.alloc(layout) }
     }
 
+    #[inline(never)]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
         // SAFETY: as for `alloc`.
         unsafe { self.0.alloc_zeroed(layout) }
     }
 
+    #[inline(never)]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         note(new_size);
         // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from the one within, and that
@@ -73,6 +79,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
         unsafe { self.0.realloc(pointer, layout, new_size) }
     }
 
+    #[inline(never)]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from the one within.
         unsafe { self.0.dealloc(pointer, layout) }
@@ -139,24 +146,28 @@ mod tests {
 
     // SAFETY: every request is passed on unchanged to `System`.
     unsafe impl GlobalAlloc for Noting {
+        #[inline(never)]
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             self.note("alloc", layout.size());
             // SAFETY: as the caller promises.
             unsafe { System.alloc(layout) }
         }
 
+        #[inline(never)]
         unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
             self.note("alloc_zeroed", layout.size());
             // SAFETY: as the caller promises.
             unsafe { System.alloc_zeroed(layout) }
         }
 
+        #[inline(never)]
         unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
             self.note("realloc", new_size);
             // SAFETY: as the caller promises.
             unsafe { System.realloc(pointer, layout, new_size) }
         }
 
+        #[inline(never)]
         unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
             self.note("dealloc", layout.size());
             // SAFETY: as the caller promises.
