@@ -13,6 +13,7 @@ import os
 import random
 import re
 import subprocess
+import sys
 import tempfile
 import time
 import tomllib
@@ -53,7 +54,7 @@ class Reading(NamedTuple):
     """
 
     said: str | None
-    ratio: float
+    ratio: float | None = None
     low: float | None = None
     high: float | None = None
 
@@ -160,7 +161,8 @@ def by_turns(programs: dict[str, Path], pairs: list[str], seconds: float) -> Rea
 def read_by_turns(printed: str) -> dict[str, Reading]:
     """What it says of each pair, in JSON."""
     lines = [line for line in json.loads(printed)["variants"] if line["variant"] == "b"]
-    return {line["load"]: Reading(line["verdict"], *line["ratio"]) for line in lines}
+    # There is no ratio where too few processes have measured.
+    return {line["load"]: Reading(line["verdict"], *(line["ratio"] or ())) for line in lines}
 
 
 def criterion(programs: dict[str, Path], pairs: list[str], seconds: float) -> Readings:
@@ -367,8 +369,10 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=len(PAIRS))
     parser.add_argument("--condition", choices=CONDITIONS, action="append", help="one condition (may be repeated)")
     asked = parser.parse_args()
-    table = compare(asked.runs, asked.seconds, asked.pairs, tuple(asked.condition or CONDITIONS))
-    print(markdown(table))
+    try:
+        print(markdown(compare(asked.runs, asked.seconds, asked.pairs, tuple(asked.condition or CONDITIONS))))
+    except Unable as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":
