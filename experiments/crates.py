@@ -13,6 +13,7 @@ import os
 import random
 import re
 import subprocess
+import sys
 import tempfile
 import time
 import tomllib
@@ -53,7 +54,7 @@ class Reading(NamedTuple):
     """
 
     said: str | None
-    ratio: float
+    ratio: float | None = None
     low: float | None = None
     high: float | None = None
 
@@ -160,7 +161,8 @@ def by_turns(programs: dict[str, Path], pairs: list[str], seconds: float) -> Rea
 def read_by_turns(printed: str) -> dict[str, Reading]:
     """What it says of each pair, in JSON."""
     lines = [line for line in json.loads(printed)["variants"] if line["variant"] == "b"]
-    return {line["load"]: Reading(line["verdict"], *line["ratio"]) for line in lines}
+    # There is no ratio where too few processes have measured.
+    return {line["load"]: Reading(line["verdict"], *(line["ratio"] or ())) for line in lines}
 
 
 def criterion(programs: dict[str, Path], pairs: list[str], seconds: float) -> Readings:
@@ -337,6 +339,29 @@ def _keep(kept: Path, readings: Readings, condition: str, number: int, seconds: 
         file.write(new.write_csv(include_header=not kept.stat().st_size))
 
 
+def markdown(table: pl.DataFrame) -> str:
+    """Return `summary` as a table in Markdown for each condition."""
+    heads = ["", "intervals that hold the truth", "copies called different", "2 % found", "10 % found"]
+    heads += ["error, median", "largest", "time per pair"]
+    lines = []
+    for (condition,), rows in table.group_by("condition", maintain_order=True):
+        lines += [f"\n{condition}:\n", f"| {' | '.join(heads)} |", f"|---|{'--:|' * (len(heads) - 1)}"]
+        for row in rows.iter_rows(named=True):
+            none = row["inside"] is None
+            cells = [
+                row["library"],
+                ""
+                if none
+                else f"{100 * row['inside']:.0f} % ({100 * row['inside_low']:.0f} to {100 * row['inside_high']:.0f})",
+                "" if none else f"{row['different']} of {row['copies']}",
+                *("" if none else f"{row[f'found_{more}']} of {row[f'planted_{more}']}" for more in (2, 10)),
+                *(f"{100 * row[error]:.2f} %" for error in ("median_error", "largest_error")),
+                f"{row['seconds']:.1f} s",
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10)
@@ -344,9 +369,10 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=len(PAIRS))
     parser.add_argument("--condition", choices=CONDITIONS, action="append", help="one condition (may be repeated)")
     asked = parser.parse_args()
-    table = compare(asked.runs, asked.seconds, asked.pairs, tuple(asked.condition or CONDITIONS))
-    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=400, float_precision=4):
-        print(table.drop("cpu", "measured"))
+    try:
+        print(markdown(compare(asked.runs, asked.seconds, asked.pairs, tuple(asked.condition or CONDITIONS))))
+    except Unable as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":
