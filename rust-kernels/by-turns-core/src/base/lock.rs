@@ -7,16 +7,28 @@ use std::path::Path;
 /// without such locks.
 pub fn held(folder: &Path) -> Option<File> {
     let folder = File::open(folder).ok()?;
-    #[cfg(unix)]
+    locked(&folder, true).then_some(folder)
+}
+
+/// Locks what was opened until it is closed, also by the end of the process. False if another process holds it and `wait` is
+/// not wished, and where there are no such locks.
+#[cfg(unix)]
+pub fn locked(file: &File, wait: bool) -> bool {
+    use std::os::fd::AsRawFd;
+
+    let how = if wait { libc::LOCK_EX } else { libc::LOCK_EX | libc::LOCK_NB };
     loop {
-        use std::os::fd::AsRawFd;
         // SAFETY: `flock` takes any descriptor, and this one stays open meanwhile.
-        if unsafe { libc::flock(folder.as_raw_fd(), libc::LOCK_EX) } == 0 {
-            return Some(folder);
+        if unsafe { libc::flock(file.as_raw_fd(), how) } == 0 {
+            return true;
         }
         if std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
-            break;
+            return false;
         }
     }
-    None
+}
+
+#[cfg(not(unix))]
+pub fn locked(_: &File, _: bool) -> bool {
+    false
 }

@@ -111,7 +111,7 @@ pub struct Executed {
     /// All of them.
     pub instructions: u64,
     /// Those among them that are atomic, and those that reach a thread-local variable; `None` where the programs cannot
-    /// be disassembled.
+    /// be disassembled, and without the feature `studies`.
     pub atomic: Option<u64>,
     /// See `atomic`.
     pub thread_local: Option<u64>,
@@ -294,7 +294,9 @@ fn part(text: &str, system: Option<&str>) -> Option<(u32, Part)> {
 fn totals(parts: Vec<Part>) -> Vec<Executed> {
     let mut known: BTreeMap<PathBuf, Option<Addresses>> = BTreeMap::new();
     for object in parts.iter().flat_map(|part| part.executed.keys()) {
-        known.entry(object.clone()).or_insert_with_key(|object| disassembly::read(object));
+        // Takes seconds, for what studies alone ask for.
+        let read = |object: &PathBuf| cfg!(feature = "studies").then(|| disassembly::read(object)).flatten();
+        known.entry(object.clone()).or_insert_with_key(read);
     }
     let sum = |part: &Part, is: &dyn Fn(&Addresses, u64) -> bool| -> Option<u64> {
         let of = |(object, executed): (&PathBuf, &Vec<(u64, u64)>)| {
