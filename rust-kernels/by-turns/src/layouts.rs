@@ -107,11 +107,6 @@ fn words_of_parent(parent: u32) -> Result<Vec<String>, String> {
     Ok(words.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect())
 }
 
-#[cfg(not(unix))]
-fn words_of_parent() -> Result<Vec<String>, String> {
-    Err("how cargo was called is not known".to_owned())
-}
-
 /// Options of `cargo bench` that say how it compiles, with a value and without.
 const WITH_VALUE: [&str; 7] = ["--features", "-F", "--profile", "--target", "--config", "--target-dir", "-Z"];
 const ALONE: [&str; 5] = ["--all-features", "--no-default-features", "--locked", "--offline", "--frozen"];

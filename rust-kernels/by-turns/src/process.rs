@@ -1,10 +1,10 @@
 //! What is asked of the operating system about processes. Elsewhere than on Unix, nothing is.
 
-use std::fs::File;
 use std::process::Command;
 
 /// What a signal asked for while [`Caught`] lived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(unix), allow(dead_code))]
 pub enum Asked {
     /// Ctrl-C.
     Interrupt,
@@ -15,7 +15,6 @@ pub enum Asked {
 #[cfg(unix)]
 mod unix {
     use std::io;
-    use std::os::fd::AsRawFd;
     use std::os::unix::process::{CommandExt, parent_id};
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -128,12 +127,6 @@ mod unix {
     fn run_on(_: usize) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
-
-    /// Locks a file until it is closed, also by the end of the process. False if another one holds it.
-    pub fn lock(file: &File) -> bool {
-        // SAFETY: the file is open.
-        unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
-    }
 }
 
 #[cfg(not(unix))]
@@ -160,10 +153,6 @@ mod elsewhere {
 
     pub fn bound(command: &mut Command, _: Option<usize>) -> &mut Command {
         command
-    }
-
-    pub fn lock(_: &File) -> bool {
-        true
     }
 }
 

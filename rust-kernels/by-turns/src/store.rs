@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use crate::arguments::Profile;
 use crate::builder::{Bench, Variant};
 use crate::episodes::{TRIAL, WARM_UP};
-use crate::process;
 use by_turns_core::base::clock::Utc;
+use by_turns_core::base::lock;
 use by_turns_core::base::machine::{self, Machine};
 
 /// First line of the table of samples.
@@ -99,7 +99,7 @@ impl Running {
         for left in fs::read_dir(place).map_err(at(place))?.filter_map(Result::ok) {
             let is_one = left.file_name().to_string_lossy().starts_with(RUNNING);
             let lock = is_one.then(|| File::open(left.path().join(LOCK)).ok()).flatten();
-            if lock.is_some_and(|lock| process::lock(&lock)) {
+            if lock.is_some_and(|lock| lock::locked(&lock, false) == Some(true)) {
                 let _ = fs::remove_dir_all(left.path());
             }
         }
@@ -113,7 +113,7 @@ impl Running {
             let path = folder.join(LOCK);
             let lock = File::create(&path).map_err(at(&path))?;
             // Another bench may have taken it for one that was killed, in between.
-            if process::lock(&lock) && path.exists() {
+            if lock::locked(&lock, false) != Some(false) && path.exists() {
                 return Ok(Self { folder, _lock: lock });
             }
         }

@@ -7,28 +7,31 @@ use std::path::Path;
 /// without such locks.
 pub fn held(folder: &Path) -> Option<File> {
     let folder = File::open(folder).ok()?;
-    locked(&folder, true).then_some(folder)
+    locked(&folder, true)?.then_some(folder)
 }
 
 /// Locks what was opened until it is closed, also by the end of the process. False if another process holds it and `wait` is
-/// not wished, and where there are no such locks.
-#[cfg(unix)]
-pub fn locked(file: &File, wait: bool) -> bool {
-    use std::os::fd::AsRawFd;
-
-    let how = if wait { libc::LOCK_EX } else { libc::LOCK_EX | libc::LOCK_NB };
+/// not wished; `None` on a file system or a system without such locks.
+pub fn locked(file: &File, wait: bool) -> Option<bool> {
+    #[cfg(unix)]
     loop {
+        use std::io::{Error, ErrorKind};
+        use std::os::fd::AsRawFd;
+
+        let how = if wait { libc::LOCK_EX } else { libc::LOCK_EX | libc::LOCK_NB };
         // SAFETY: `flock` takes any descriptor, and this one stays open meanwhile.
         if unsafe { libc::flock(file.as_raw_fd(), how) } == 0 {
-            return true;
+            return Some(true);
         }
-        if std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
-            return false;
+        match Error::last_os_error().kind() {
+            ErrorKind::Interrupted => {}
+            ErrorKind::WouldBlock => return Some(false),
+            _ => return None,
         }
     }
-}
-
-#[cfg(not(unix))]
-pub fn locked(_: &File, _: bool) -> bool {
-    false
+    #[cfg(not(unix))]
+    {
+        let _ = (file, wait);
+        None
+    }
 }
