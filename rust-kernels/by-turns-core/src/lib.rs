@@ -6,7 +6,7 @@
 //! | layer | files |
 //! |---|---|
 //! | `base` | keys, samples, tolerances, random numbers, the machine; `allocator` counts |
-//! | `trial` | one trial: `bencher`, `sampling`, `undisturbed`, `resources`; `rounds` (their order), `draw` |
+//! | `trial` | one trial: `bencher`, `sampling`, `undisturbed`; `rounds` (their order), `draw` |
 //! | `count` | `allocations`, `callgrind` and `disassembly`; `table` (how counts are written) |
 //! | `judge` | `pairs` (ratios), `interval`, `student`, `verdict` |
 //! | `glance` | functions in turns for some seconds |

@@ -588,7 +588,7 @@ mod tests {
             warm_up: Duration::from_micros(100),
             time: Duration::from_micros(300),
             samples: 2,
-            resources: false,
+            observer: None,
             undisturbed: false,
         };
         for sound in [2, 3, 4, 100, u64::MAX] {

@@ -203,7 +203,7 @@ impl Episode {
                     warm_up: WARM_UP,
                     time: TRIAL,
                     samples: self.samples,
-                    resources: false,
+                    observer: None,
                     undisturbed,
                 };
                 let samples = trial.run(&**function).map_err(|error| failed(key, error))?;

@@ -50,7 +50,7 @@
 //!
 //! | layer | files |
 //! |---|---|
-//! | `base` | errors, profiles, `proof` and `tally`, `isolation`; `declared` is what layers hand to each other |
+//! | `base` | errors, profiles, `proof` and `tally`, `isolation`, `resources`; `declared` is what layers hand to each other |
 //! | `provenance` | what a run was made from: `codegen`, `kernel`, `repository`; `gate` refuses other builds |
 //! | `store` | the run: `run` (its folder), `info` (run.json), `timings`, `metrics` and `counts` (its tables), `table` |
 //! | `study` | `builder`, `checks` (what it amounts to), `part` (some of it), `running` (its variants) |

@@ -97,7 +97,7 @@ impl<'a> Glance<'a> {
         }
         let longer = if self.taker.is_some() { OF_A_PROCESS } else { 1 };
         let (warm_up, time) = (Duration::from_micros(150) * longer, Duration::from_micros(500) * longer);
-        let trial = Trial { warm_up, time, samples: 2, resources: false, undisturbed: self.taker.is_none() };
+        let trial = Trial { warm_up, time, samples: 2, observer: None, undisturbed: self.taker.is_none() };
         let seed = random::new_seed().unwrap_or_default();
         let neighbours = rounds::neighbours(number, (1..number).map(|other| (other, 0)));
         let mut times: Vec<Result<Vec<f64>, String>> = vec![Ok(vec![]); number];

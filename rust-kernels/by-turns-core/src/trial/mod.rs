@@ -2,8 +2,6 @@
 
 pub mod bencher;
 pub mod draw;
-#[cfg(all(feature = "studies", unix))]
-pub mod resources;
 pub mod rounds;
 pub mod sampling;
 pub mod undisturbed;

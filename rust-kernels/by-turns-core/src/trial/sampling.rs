@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 use crate::base::key::is_counter;
 use crate::base::sample::Sample;
 use crate::trial::bencher::{self, Function, Prepared, TrialError, Workload};
-#[cfg(all(feature = "studies", unix))]
-use crate::trial::resources;
 use crate::trial::undisturbed;
 
 /// Samples of one trial, unless a study sets another number. More rounds tell more than more samples, because the machine
@@ -16,6 +14,9 @@ pub const SAMPLES: usize = 2;
 /// How many times as long a trial in a process of its own lasts: memory is copied when it is first written.
 pub const OF_A_PROCESS: u32 = 6;
 
+/// What takes a sample by calling what it is given.
+pub type Observer = fn(&mut dyn FnMut() -> Sample) -> Sample;
+
 /// How a variant is tried.
 pub struct Trial {
     /// Least time that a workload which can be repeated runs before its samples.
@@ -24,8 +25,8 @@ pub struct Trial {
     pub time: Duration,
     /// How many.
     pub samples: usize,
-    /// Whether each sample says what the process used meanwhile: with the feature `studies`.
-    pub resources: bool,
+    /// Takes each sample, and adds to it what it has seen meanwhile.
+    pub observer: Option<Observer>,
     /// Whether its samples wait for a core that is undisturbed: of work on one thread.
     pub undisturbed: bool,
 }
@@ -85,11 +86,10 @@ impl Trial {
     }
 
     fn observed(&self, run: &mut dyn FnMut() -> Sample) -> Sample {
-        #[cfg(all(feature = "studies", unix))]
-        if self.resources {
-            return resources::around(run);
+        match self.observer {
+            Some(observer) => observer(run),
+            None => run(),
         }
-        run()
     }
 }
 
@@ -147,7 +147,7 @@ mod tests {
 
     fn trial(samples: usize) -> Trial {
         let (warm_up, time) = (Duration::from_micros(100), Duration::from_micros(300));
-        Trial { warm_up, time, samples, resources: false, undisturbed: false }
+        Trial { warm_up, time, samples, observer: None, undisturbed: false }
     }
 
     /// The calls of a workload in a trial of so many samples, by their iterations, and the samples.

@@ -7,4 +7,5 @@ pub(crate) mod futures;
 pub mod isolation;
 pub(crate) mod profile;
 pub mod proof;
+pub(crate) mod resources;
 pub mod tally;

@@ -5,6 +5,7 @@ use std::time::Instant;
 use crate::base::declared::Settings;
 use crate::base::error::Error;
 use crate::base::profile::Profile;
+use crate::base::resources;
 use crate::measure::episode::{self, EpisodeCommand, Role};
 use crate::measure::outcome::Outcome;
 use crate::measure::progress::Progress;
@@ -26,7 +27,7 @@ use by_turns_core::base::sample::Sample;
 use by_turns_core::trial::bencher::TrialError;
 use by_turns_core::trial::draw;
 use by_turns_core::trial::rounds;
-use by_turns_core::trial::sampling::Trial;
+use by_turns_core::trial::sampling::{Observer, Trial};
 use by_turns_core::trial::undisturbed;
 
 impl Study {
@@ -224,7 +225,8 @@ impl Measurement<'_> {
             // A trial in a process of its own inherits what is known of the core.
             undisturbed::is_undisturbed();
         }
-        let trial = Trial { warm_up, time, samples: *samples, resources: *resources, undisturbed };
+        let observer = resources.then_some(resources::around as Observer);
+        let trial = Trial { warm_up, time, samples: *samples, observer, undisturbed };
         let outcome = self.study.run_isolated(|| trial.run(&**function));
         let accepted = outcome.and_then(|samples| match metrics.accept(key, &samples) {
             Ok(()) => Ok(samples),

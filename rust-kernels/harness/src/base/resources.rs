@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use crate::base::sample::Sample;
+use by_turns_core::base::sample::Sample;
 
 /// What the operating system has counted for this process so far.
 struct Usage {
