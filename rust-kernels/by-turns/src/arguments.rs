@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::budget;
+use crate::budget::{self, Profile};
 
 use crate::builder::Variant;
 use crate::counts::COUNTERS;
@@ -95,17 +95,6 @@ const OPTIONS: &[(&str, Value)] = &[
     ("--shuffle-seed", Value::Of("number")),
     ("-Z", Value::Of("feature")),
 ];
-
-/// How much is measured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Profile {
-    /// As run.json calls it.
-    pub name: &'static str,
-    /// Fresh processes.
-    pub processes: u32,
-    /// Rounds in each of them.
-    pub rounds: u32,
-}
 
 const QUICK: Profile = Profile { name: "quick", processes: 4, rounds: 3 };
 /// Half of an interval over so many processes is 0.42 of their standard deviation, which is 1 to 5 % with link orders.

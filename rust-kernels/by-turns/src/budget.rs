@@ -2,10 +2,20 @@
 
 use std::time::Duration;
 
-use crate::arguments::Profile;
 use by_turns_core::base::number::time;
 use by_turns_core::judge::interval::LEAST_EPISODES;
 use by_turns_core::trial::sampling::SAMPLES;
+
+/// How much is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// As run.json calls it.
+    pub name: &'static str,
+    /// Fresh processes.
+    pub processes: u32,
+    /// Rounds in each of them.
+    pub rounds: u32,
+}
 
 /// So much for each process, unless the bench says otherwise: a minute for 24.
 const PROCESS: Duration = Duration::from_millis(2_500);

@@ -17,9 +17,8 @@ use serde_json::{Value, json};
 
 use crate::builder::failed;
 use crate::caution;
-use crate::places::Places;
+use crate::places::{Places, at};
 use crate::process::{self, Asked, Caught};
-use crate::store::at;
 use by_turns_core::base::csv;
 use by_turns_core::base::key::Key;
 use by_turns_core::trial::bencher::Bencher;

@@ -13,8 +13,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::places::{Places, metadata, output};
-use crate::store::{Running, at};
+use crate::places::{Places, at, metadata, output};
+use crate::store::Running;
 use by_turns_core::base::lock;
 
 /// Begins the names of copies.

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -10,7 +11,22 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::process;
-use crate::store::at;
+
+/// An error of a file or folder, with its name and, where there is one, a remedy.
+pub fn at(path: &Path) -> impl Fn(io::Error) -> String {
+    move |error| {
+        let remedy = match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                "; it is read-only for you: let CARGO_TARGET_DIR name a folder of your own"
+            }
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                "; `cargo clean` makes room, or let CARGO_TARGET_DIR name a folder on another disk"
+            }
+            _ => "",
+        };
+        format!("{}: {error}{remedy}", path.display())
+    }
+}
 
 /// What is known from the start.
 pub struct Places {

@@ -9,9 +9,10 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::arguments::Profile;
+use crate::budget::Profile;
 use crate::builder::{Bench, Variant};
 use crate::episodes::{TRIAL, WARM_UP};
+use crate::places::at;
 use by_turns_core::base::clock::Utc;
 use by_turns_core::base::lock;
 use by_turns_core::base::machine::{self, Machine};
@@ -59,22 +60,6 @@ impl Before {
     pub fn now() -> Self {
         let (load, steal_ms, throttled) = (machine::load(), machine::steal_ms(), machine::throttled());
         Self { started: Utc::now(), machine: Machine::this(), load, steal_ms, throttled }
-    }
-}
-
-/// An error of a file or folder, with its name and, where there is one, a remedy.
-pub fn at(path: &Path) -> impl Fn(io::Error) -> String {
-    move |error| {
-        let remedy = match error.kind() {
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                "; it is read-only for you: let CARGO_TARGET_DIR name a folder of your own"
-            }
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                "; `cargo clean` makes room, or let CARGO_TARGET_DIR name a folder on another disk"
-            }
-            _ => "",
-        };
-        format!("{}: {error}{remedy}", path.display())
     }
 }
 
