@@ -86,7 +86,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     }
 }
 
-/// Whether this program uses [`CountingAllocator`]: without it, everything would seem to allocate nothing.
+/// Whether this program uses [`Counting`]: without it, everything would seem to allocate nothing.
 pub fn is_used() -> bool {
     around(&mut || drop(black_box(Box::new(1_u8))));
     ALLOCATIONS.load(Ordering::Relaxed) > 0
