@@ -14,6 +14,7 @@ use by_turns_core::judge::verdict::{Judged, Needed, Verdict};
 
 /// All that a bench says.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Report {
     /// The bench.
     pub bench: String,
@@ -29,6 +30,7 @@ pub struct Report {
 
 /// One variant.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Line {
     /// Its name.
     pub variant: String,

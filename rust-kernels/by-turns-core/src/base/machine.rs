@@ -635,6 +635,15 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "studies")]
+    #[test]
+    fn programs_of_either_kind_write_the_same() {
+        let machine = Recorded::lay_out("hybrid-intel").machine("no lscpu here");
+        let derived = serde_json::to_value(&machine).expect("plain data");
+        assert_eq!(derived, Value::from(machine));
+        assert_eq!(derived["core_types"][1]["name"], "cpu_atom");
+    }
+
     #[test]
     fn this_machine_has_a_plain_name() {
         let name = Machine::this().name;
