@@ -37,7 +37,7 @@ only a baseline, all variants that are compared with that are measured.
   -q, --quiet                    no progress
   -h, --help                     print this
 
-      --save-counts <file>       only count, and write the counts into this file; benches that are in it already keep theirs
+      --save-counts <file>       only count, and write the counts into this file, where other benches keep theirs
       --gate <file>              only count, compare with the counts in this file, print a table in Markdown, and fail if one
                                  grew by more than it may
       --allow <counter>=<number> by how many per cent it may grow: instructions, allocations, allocated_bytes, system_calls,

@@ -176,7 +176,10 @@ fn criterion(report: &Report) -> String {
         let time = estimate([line.time_ns, low, high]);
         let throughput = match line.units {
             1 => json!([]),
-            units => json!([{"per_iteration": units, "unit": "elements"}]),
+            units => {
+                let bytes = matches!(line.unit.as_str(), "byte" | "bytes");
+                json!([{"per_iteration": units, "unit": if bytes { "bytes" } else { "elements" }}])
+            }
         };
         json!({
             "reason": "benchmark-complete",
