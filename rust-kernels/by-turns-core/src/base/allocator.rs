@@ -12,11 +12,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Counting<A>(pub A);
 
 /// The system's allocator, which also counts.
-pub type CountingAllocator = Counting<System>;
-
-/// The value of that type.
-#[allow(non_upper_case_globals)]
-pub const CountingAllocator: CountingAllocator = Counting(System);
+///
+/// It has no parameter, so it is compiled here and called from the bench: inlined there, `malloc` and `free` are seen by the compiler at
+/// each place that allocates, and pairs of them removed that stay in a program with the standard allocator.
+pub struct CountingAllocator;
 
 /// True while an iteration is counted.
 static COUNTING: AtomicBool = AtomicBool::new(false);
@@ -53,25 +52,19 @@ fn note(bytes: usize) {
 
 // SAFETY: every request is passed on unchanged to the allocator within, which keeps the promises of one; noting a request touches
 // atomics and a thread-local variable that is made at compile time and has no destructor, so it neither allocates nor unwinds.
-//
-// Not inlined: in the bench's own crate the compiler would see `malloc` and `free` at each place that allocates, and remove pairs of
-// them that stay in a program with the standard allocator.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
-    #[inline(never)]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
         // SAFETY: the caller promises a layout of non-zero size, which is what the allocator within asks for.
         unsafe { self.0.alloc(layout) }
     }
 
-    #[inline(never)]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
         // SAFETY: as for `alloc`.
         unsafe { self.0.alloc_zeroed(layout) }
     }
 
-    #[inline(never)]
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         note(new_size);
         // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from the one within, and that
@@ -79,14 +72,36 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
         unsafe { self.0.realloc(pointer, layout, new_size) }
     }
 
-    #[inline(never)]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from the one within.
         unsafe { self.0.dealloc(pointer, layout) }
     }
 }
 
-/// Whether this program uses [`CountingAllocator`]: without it, everything would seem to allocate nothing.
+// SAFETY: every request is passed on unchanged to `Counting`, which keeps the promises of an allocator.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        unsafe { Counting(System).alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        unsafe { Counting(System).alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: as the caller promises.
+        unsafe { Counting(System).realloc(pointer, layout, new_size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { Counting(System).dealloc(pointer, layout) }
+    }
+}
+
+/// Whether this program uses [`CountingAllocator`] or [`Counting`]: without it, everything would seem to allocate nothing.
 pub fn is_used() -> bool {
     around(&mut || drop(black_box(Box::new(1_u8))));
     ALLOCATIONS.load(Ordering::Relaxed) > 0
@@ -146,28 +161,24 @@ mod tests {
 
     // SAFETY: every request is passed on unchanged to `System`.
     unsafe impl GlobalAlloc for Noting {
-        #[inline(never)]
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             self.note("alloc", layout.size());
             // SAFETY: as the caller promises.
             unsafe { System.alloc(layout) }
         }
 
-        #[inline(never)]
         unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
             self.note("alloc_zeroed", layout.size());
             // SAFETY: as the caller promises.
             unsafe { System.alloc_zeroed(layout) }
         }
 
-        #[inline(never)]
         unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
             self.note("realloc", new_size);
             // SAFETY: as the caller promises.
             unsafe { System.realloc(pointer, layout, new_size) }
         }
 
-        #[inline(never)]
         unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
             self.note("dealloc", layout.size());
             // SAFETY: as the caller promises.
