@@ -11,12 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A reallocation counts as one allocation of its new size; freeing is not counted.
 pub struct Counting<A>(pub A);
 
-/// The system's allocator, which also counts.
-pub type CountingAllocator = Counting<System>;
-
-/// The value of that type.
-#[allow(non_upper_case_globals)]
-pub const CountingAllocator: CountingAllocator = Counting(System);
+/// The system's allocator, which also counts: not a [`Counting`], whose code each program would compile anew.
+pub struct CountingAllocator;
 
 /// True while an iteration is counted.
 static COUNTING: AtomicBool = AtomicBool::new(false);
@@ -51,42 +47,52 @@ fn note(bytes: usize) {
     }
 }
 
-// SAFETY: every request is passed on unchanged to the allocator within, which keeps the promises of one; noting a request touches
-// atomics and a thread-local variable that is made at compile time and has no destructor, so it neither allocates nor unwinds.
-//
-// Not inlined: in the bench's own crate the compiler would see `malloc` and `free` at each place that allocates, and remove pairs of
-// them that stay in a program with the standard allocator.
-unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
-    #[inline(never)]
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
-        // SAFETY: the caller promises a layout of non-zero size, which is what the allocator within asks for.
-        unsafe { self.0.alloc(layout) }
-    }
+/// What an allocator that counts does, with the one `$within` it. Not inlined: the compiler would see `malloc` and `free` at each place
+/// that allocates, and remove pairs of them that stay in a program with the standard allocator.
+macro_rules! counts {
+    ($self:ident, $within:expr) => {
+        #[inline(never)]
+        unsafe fn alloc(&$self, layout: Layout) -> *mut u8 {
+            note(layout.size());
+            // SAFETY: the caller promises a layout of non-zero size, which is what the allocator within asks for.
+            unsafe { $within.alloc(layout) }
+        }
 
-    #[inline(never)]
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        note(layout.size());
-        // SAFETY: as for `alloc`.
-        unsafe { self.0.alloc_zeroed(layout) }
-    }
+        #[inline(never)]
+        unsafe fn alloc_zeroed(&$self, layout: Layout) -> *mut u8 {
+            note(layout.size());
+            // SAFETY: as for `alloc`.
+            unsafe { $within.alloc_zeroed(layout) }
+        }
 
-    #[inline(never)]
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        note(new_size);
-        // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from the one within, and that
-        // `new_size` is valid.
-        unsafe { self.0.realloc(pointer, layout, new_size) }
-    }
+        #[inline(never)]
+        unsafe fn realloc(&$self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+            note(new_size);
+            // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from the one within,
+            // and that `new_size` is valid.
+            unsafe { $within.realloc(pointer, layout, new_size) }
+        }
 
-    #[inline(never)]
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from the one within.
-        unsafe { self.0.dealloc(pointer, layout) }
-    }
+        #[inline(never)]
+        unsafe fn dealloc(&$self, pointer: *mut u8, layout: Layout) {
+            // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from the one within.
+            unsafe { $within.dealloc(pointer, layout) }
+        }
+    };
 }
 
-/// Whether this program uses [`Counting`]: without it, everything would seem to allocate nothing.
+// SAFETY: every request is passed on unchanged to the allocator within, which keeps the promises of one; noting a request touches
+// atomics and a thread-local variable that is made at compile time and has no destructor, so it neither allocates nor unwinds.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
+    counts!(self, self.0);
+}
+
+// SAFETY: as for `Counting`, of the system's allocator.
+unsafe impl GlobalAlloc for CountingAllocator {
+    counts!(self, System);
+}
+
+/// Whether this program uses [`CountingAllocator`] or [`Counting`]: without it, everything would seem to allocate nothing.
 pub fn is_used() -> bool {
     around(&mut || drop(black_box(Box::new(1_u8))));
     ALLOCATIONS.load(Ordering::Relaxed) > 0
@@ -146,28 +152,24 @@ mod tests {
 
     // SAFETY: every request is passed on unchanged to `System`.
     unsafe impl GlobalAlloc for Noting {
-        #[inline(never)]
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             self.note("alloc", layout.size());
             // SAFETY: as the caller promises.
             unsafe { System.alloc(layout) }
         }
 
-        #[inline(never)]
         unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
             self.note("alloc_zeroed", layout.size());
             // SAFETY: as the caller promises.
             unsafe { System.alloc_zeroed(layout) }
         }
 
-        #[inline(never)]
         unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
             self.note("realloc", new_size);
             // SAFETY: as the caller promises.
             unsafe { System.realloc(pointer, layout, new_size) }
         }
 
-        #[inline(never)]
         unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
             self.note("dealloc", layout.size());
             // SAFETY: as the caller promises.
