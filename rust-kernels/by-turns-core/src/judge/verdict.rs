@@ -2,7 +2,8 @@
 //!
 //! A control is a variant beside itself. What the controls of a kind show in common, beyond what their own intervals
 //! explain, is an error of every comparison of that kind, and widens its interval. A control that differs from itself
-//! significantly (Holm's procedure over all controls of the run) refuses its group: nothing is concluded there.
+//! significantly (Holm's procedure over all controls of the run) widens those of its group by all that it may be off.
+//! Without a control nothing is concluded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -69,7 +70,7 @@ impl fmt::Display for Verdict {
 pub struct Row {
     /// What its trials are like: controls of one kind err alike.
     pub kind: String,
-    /// What is refused together, each by its name.
+    /// What has its controls in common.
     pub group: String,
     /// Groups that it depends on besides its own.
     pub behind: Vec<String>,
@@ -101,30 +102,46 @@ pub struct Judged {
     pub bias: Option<f64>,
     /// Of a control: the chance of its ratio being 1, after Holm.
     pub chance: Option<f64>,
+    /// Of a control that differs from itself, how far it may be off; else by how much such controls of its groups widen
+    /// the interval on each side. On the scale of logarithms.
+    pub offset: f64,
     /// Why nothing is concluded from it.
     pub inconclusive: Option<&'static str>,
-    /// None with a doubt, and where nothing was measured.
+    /// None if nothing is concluded, and where nothing was measured.
     pub verdict: Option<Verdict>,
     /// Of an undecided one.
     pub needed: Option<Needed>,
+}
+
+/// What the controls of a comparison add to its interval, which further processes do not take away.
+struct Fixed {
+    /// A standard deviation.
+    bias: f64,
+    /// Added on each side.
+    offset: f64,
 }
 
 /// The verdict of each comparison of a run.
 pub fn judge(rows: &[Row]) -> Vec<Judged> {
     let chances = holm(&chances_given_other_controls(rows));
     let biases = biases(rows, &chances);
-    let inconclusive_groups = inconclusive_groups(rows, &chances);
+    let inconclusive_groups = inconclusive_groups(rows);
+    let offsets = largest_offsets(rows, &chances);
     let judged = rows.iter().zip(chances).map(|(row, chance)| {
         let bias = biases.get(row.kind.as_str()).copied();
-        let ratios = row.ratios.map(|ratios| corrected(row, ratios, bias));
-        let groups = std::iter::once(&row.group).chain(&row.behind);
-        let inconclusive =
-            groups.filter_map(|group| inconclusive_groups.get(group.as_str()).copied().flatten()).next();
+        let groups = || std::iter::once(&row.group).chain(&row.behind).map(String::as_str);
+        let offset = match row.control {
+            true => own_offset(row, chance),
+            false => groups().filter_map(|group| offsets.get(group)).sum(),
+        };
+        let fixed = Fixed { bias: bias.unwrap_or(0.0), offset };
+        let ratios = row.ratios.map(|ratios| corrected(row, ratios, &fixed));
+        let inconclusive = groups().find_map(|group| inconclusive_groups.get(group).copied().flatten());
         let (verdict, needed) = match ratios {
-            Some(ratios) if inconclusive.is_none() => concluded(&ratios, row.tolerance, bias),
+            Some(ratios) if inconclusive.is_none() => concluded(&ratios, row.tolerance, &fixed),
             _ => (None, None),
         };
-        Judged { ratios, bias, chance, inconclusive, verdict, needed }
+        Judged { ratios, bias, chance, offset, inconclusive, verdict, needed }
     });
     judged.collect()
 }
@@ -195,29 +212,45 @@ fn biases<'a>(rows: &'a [Row], chances: &[Option<f64>]) -> BTreeMap<&'a str, f64
         .collect()
 }
 
-fn corrected(row: &Row, ratios: Ratios, bias: Option<f64>) -> Ratios {
-    let Some(bias) = bias.filter(|bias| !row.control && *bias > 0.0) else { return ratios };
-    let more = ratios.typical.quantile * bias;
-    let undisturbed = ratios.undisturbed.map(|estimate| estimate.widened(more));
-    Ratios { typical: ratios.typical.widened(more), undisturbed, ..ratios }
+/// How far a control that differs from itself may be off: to the farther end of its interval.
+fn own_offset(row: &Row, chance: Option<f64>) -> f64 {
+    match row.ratios.filter(|_| row.control && differs(chance)) {
+        Some(Ratios { typical, .. }) => typical.low.abs().max(typical.high.abs()),
+        None => 0.0,
+    }
+}
+
+/// By group, the largest offset of its controls.
+fn largest_offsets<'a>(rows: &'a [Row], chances: &[Option<f64>]) -> BTreeMap<&'a str, f64> {
+    let mut offsets: BTreeMap<&str, f64> = BTreeMap::new();
+    for (row, chance) in rows.iter().zip(chances) {
+        let largest = offsets.entry(&row.group).or_default();
+        *largest = largest.max(own_offset(row, *chance));
+    }
+    offsets
+}
+
+fn corrected(row: &Row, ratios: Ratios, fixed: &Fixed) -> Ratios {
+    if row.control || fixed.bias.max(fixed.offset) == 0.0 {
+        return ratios;
+    }
+    let widened = |estimate: Estimate| estimate.widened(ratios.typical.quantile * fixed.bias, fixed.offset);
+    Ratios { typical: widened(ratios.typical), undisturbed: ratios.undisturbed.map(widened), ..ratios }
 }
 
 /// By group, why nothing is concluded from it.
-fn inconclusive_groups<'a>(
-    rows: &'a [Row],
-    chances: &[Option<f64>],
-) -> BTreeMap<&'a str, Option<&'static str>> {
+fn inconclusive_groups(rows: &[Row]) -> BTreeMap<&str, Option<&'static str>> {
     let groups: BTreeSet<&str> = rows.iter().map(|row| row.group.as_str()).collect();
     let inconclusive = |group: &str| {
-        let of = || rows.iter().zip(chances).filter(|(row, _)| row.group == group);
-        let mut measured = of().filter_map(|(row, _)| Some(row.ratios?.typical));
-        let mut controls = of().filter(|(row, _)| row.control).peekable();
+        let of = || rows.iter().filter(|row| row.group == group);
+        let mut measured = of().filter_map(|row| Some(row.ratios?.typical));
+        let mut controls = of().filter(|row| row.control).peekable();
         if measured.any(|estimate| !enough(estimate.rounds, estimate.episodes)) {
             Some("too few rounds")
         } else if controls.peek().is_none() {
             Some("no control")
-        } else if controls.any(|(row, chance)| row.ratios.is_none() || differs(*chance)) {
-            Some("a control differs from itself, or was not measured")
+        } else if controls.any(|row| row.ratios.is_none()) {
+            Some("a control was not measured")
         } else {
             None
         }
@@ -225,37 +258,37 @@ fn inconclusive_groups<'a>(
     groups.into_iter().map(|group| (group, inconclusive(group))).collect()
 }
 
-fn concluded(ratios: &Ratios, tolerance: f64, bias: Option<f64>) -> (Option<Verdict>, Option<Needed>) {
+fn concluded(ratios: &Ratios, tolerance: f64, fixed: &Fixed) -> (Option<Verdict>, Option<Needed>) {
     let typical = Verdict::of(&ratios.typical, tolerance);
     let undisturbed = ratios.undisturbed.map(|estimate| Verdict::of(&estimate, tolerance));
     match undisturbed {
         Some(undisturbed) if undisturbed != typical && undisturbed != Verdict::Undecided => {
             let needed = match typical {
-                Verdict::Undecided => needed(&ratios.typical, tolerance, bias),
+                Verdict::Undecided => needed(&ratios.typical, tolerance, fixed),
                 decided => Needed::Contradicted(decided, undisturbed),
             };
             (Some(Verdict::Undecided), Some(needed))
         }
-        _ if typical == Verdict::Undecided => (Some(typical), Some(needed(&ratios.typical, tolerance, bias))),
+        _ if typical == Verdict::Undecided => (Some(typical), Some(needed(&ratios.typical, tolerance, fixed))),
         _ => (Some(typical), None),
     }
 }
 
 /// How many times as many processes it takes until an interval that crosses a border would not. The half width shrinks
-/// with the square root of their number, but for the part that the controls add to it.
-fn needed(estimate: &Estimate, tolerance: f64, bias: Option<f64>) -> Needed {
+/// with the square root of their number, but for what the controls add to it.
+fn needed(estimate: &Estimate, tolerance: f64, fixed: &Fixed) -> Needed {
     let borders = [(1.0 - tolerance).ln(), tolerance.ln_1p()];
-    let fixed = estimate.quantile * bias.unwrap_or(0.0);
+    let (more, offset) = (estimate.quantile * fixed.bias, fixed.offset);
     let times = |border: f64| {
         let half = if border < estimate.value {
             estimate.value - estimate.low
         } else {
             estimate.high - estimate.value
         };
-        let distance = (border - estimate.value).abs();
+        let (half, distance) = (half - offset, (border - estimate.value).abs() - offset);
         match () {
             () if half <= distance => 1.0,
-            () if distance > fixed => (half * half - fixed * fixed) / (distance * distance - fixed * fixed),
+            () if distance > more => (half * half - more * more) / (distance * distance - more * more),
             () => f64::INFINITY,
         }
     };
