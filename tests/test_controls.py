@@ -95,7 +95,7 @@ def test_beside_a_control_off_by_16_percent_58_times_is_slower_and_little_is_und
 
 def test_nothing_is_the_same_beside_a_control_that_is_off_by_more_than_the_limit():
     rng, seen = np.random.default_rng(3), set()
-    for _ in range(200):
+    for _ in range(60):
         limit, error, ratio = rng.uniform(0.01, 0.1), rng.uniform(7, 400), np.exp(rng.normal(0, 0.01))
         given = rows([error], standard_error=0.0005, episodes=30) + rows([0.0] * 3, kind=MANY)
         row = table_of([moved(row, ratio) | {"limit": limit} for row in given]).row(1, named=True)
@@ -139,12 +139,11 @@ def test_holm_steps_down():
     assert (table["offset"] > 0).to_list() == [False, True, False, False]
 
 
-def test_a_run_of_few_rounds_in_one_process_has_no_word_and_one_of_several_has():
-    for rounds, doubts in ((5, {"too few rounds"}), (6, {None})):
-        few = table_of([row | {"rounds": rounds, "episodes": 1} for row in rows([0.5])])
-        assert set(few["doubt"]) == doubts and few["verdict"].is_null().all() == (rounds == 5)
-    assert table_of([row | {"rounds": 5, "episodes": 5} for row in rows([0.5])])["doubt"].null_count() == 2
-    assert set(table_of(rows([0.5]), profile="quick")["doubt"]) == {"quick profile"}
+def test_one_process_concludes_nothing_however_many_rounds_it_has():
+    for episodes, doubts in ((1, {"fewer than four processes"}), (3, {"fewer than four processes"}), (4, {None})):
+        table = table_of([row | {"rounds": 96, "episodes": episodes} for row in rows([0.5])])
+        assert set(table["doubt"]) == doubts and table["verdict"].is_null().all() == (episodes < 4)
+    assert set(table_of(rows([0.5], episodes=1), profile="quick")["doubt"]) == {"quick profile"}
 
 
 # -- correcting ----------------------------------------------------------------------------------------------

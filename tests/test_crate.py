@@ -224,7 +224,7 @@ def test_a_bench_of_ones_own_says_what_each_way_costs(own, report):
     inline, boxed, control = report["variants"]
     assert [way["variant"] for way in report["variants"]] == ["inline", "boxed", "inline (A/A)"]
     assert control["control"] and control["ratio"]
-    assert boxed["verdict"] == "slower" or boxed["doubt"], "a box costs ten times as much"
+    assert boxed["verdict"] == "slower" or boxed["reason"], "a box costs ten times as much"
     sizes = {"future_bytes": inline["counts"]["future_bytes"]}
     assert (inline["counts"] | {"allocations": 1000, "allocated_bytes": 1000 * sizes["future_bytes"]}).items() >= {
         name: boxed["counts"][name] for name in ("allocations", "allocated_bytes", "future_bytes", "units")

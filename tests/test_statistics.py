@@ -191,7 +191,7 @@ def compared(variant: str, baseline: str, *, parameter: str = OFF, group: str = 
     base = {"baseline_bench": "b", "baseline_variant": baseline, "baseline_parameter": parameter}
     control = variant.endswith(" (A/A)")
     about = {"group": group, "kind": STUDY, "limit": 0.01, "control": control, "chance": 0.5 if control else None}
-    numbers = {"ratio": 1.0, "low": 0.995, "high": 1.004, "rounds": 20, "episodes": 1, "sittings": 1}
+    numbers = {"ratio": 1.0, "low": 0.995, "high": 1.004, "rounds": 20, "episodes": 4, "sittings": 1}
     numbers |= {"freedom": RANKS, "quantile": 1.96, "omega2": 1e-6} | dict.fromkeys(UNKNOWN)
     added = {"unit_ns": 100.0, "added_ns": 0.0, "added_low": -0.5, "added_high": 0.4}
     return names | base | about | numbers | added | values
@@ -292,7 +292,7 @@ def test_a_comparison_turned_round_is_its_mirror_image():
 def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
     study = "studies.zero-cost"
     changes = {
-        f"{study}.steal_after_ms": 600,
+        f"{study}.steal_after_ms": 800,
         f"{study}.load_before": [1.9, 1.0, 0.5],
         "machine.virtualisation": "kvm <b>",
         "git": {"revision": "0123abc", "clean": False},

@@ -17,7 +17,7 @@ from async_cost import words
 from async_cost.statistics import interval
 from async_cost.statistics.differences import PLACE, differences
 from async_cost.statistics.interval import CONFIDENCE, quantile
-from async_cost.statistics.judge import EQUIVALENCE
+from async_cost.statistics.judge import EQUIVALENCE, TOO_FEW
 from async_cost.statistics.measured import Key, Measured
 from async_cost.statistics.trials import ALONE
 
@@ -261,8 +261,8 @@ def _derived(measure: Measure, case: Case, measured: Measured) -> Effect:
         lowest = _combined(measure, case, measured, rows, _aligned(measure, case, measured, measured.lowest))
         undisturbed = None if lowest.missing else lowest.numbers
     reason = next((row["doubt"] for row in rows if row["doubt"]), None)
-    if not interval.enough(rounds.height, rounds["episode"].n_unique()):
-        reason = reason or "too few rounds"
+    if combined.freedom >= interval.RANKS:
+        reason = reason or TOO_FEW
     nothing = max((row["limit"] for row in rows), default=EQUIVALENCE)
     return replace(combined, nothing=nothing, doubt=reason, undisturbed=undisturbed)
 

@@ -45,11 +45,6 @@ def quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
     return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
-def enough(rounds: int, episodes: int = 1) -> bool:
-    """Say whether an interval over this many rounds and processes can contain the truth with `CONFIDENCE`."""
-    return episodes >= LEAST_EPISODES or 2 * 0.5**rounds <= 1 - CONFIDENCE
-
-
 def of_sittings(frame: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame:
     """Return the mean and within-variance of `value` over the processes of each sitting, a process being the median of
     its rounds: by..., sitting, mean, within, count (of processes), sorted, so that sums end in the same digits. A frame

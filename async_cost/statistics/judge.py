@@ -18,7 +18,7 @@ from scipy import special
 from async_cost import words
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.profiles import NOT_EVIDENCE
-from async_cost.statistics.interval import CONFIDENCE, enough, widened
+from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, widened
 
 #: Half the width of the region of practical equivalence around 1, unless a group of comparisons declares another.
 EQUIVALENCE = 0.01
@@ -29,6 +29,8 @@ NEAR = 0.1
 CONTRADICTED = "nothing: "
 #: Whether a row is a control that differs from its baseline by more than chance explains.
 DIFFERS = pl.col("control") & (pl.col("chance") < 1 - CONFIDENCE).fill_null(False)
+#: Why an interval over rounds decides nothing: a process counts once, and of three the spread is hardly known.
+TOO_FEW = "fewer than four processes"
 #: More sittings than these are not counted.
 MOST_SITTINGS = 100
 
@@ -258,12 +260,10 @@ def reasons(rows: Sequence[Mapping], profile: str, refused: str | None) -> dict[
     why = {}
     if profile in NOT_EVIDENCE:
         why[f"{profile} profile"] = f"the profile is {profile}, which shows that everything works but is never evidence"
+    elif few := [row["episodes"] for row in rows if (row["episodes"] or LEAST_EPISODES) < LEAST_EPISODES]:
+        why[TOO_FEW] = f"{words.counted(min(few), 'process')} cannot tell how much another would differ"
     if refused:
         why[refused] = f"the series has {refused}"
-    measured = {(row["rounds"], row["episodes"]) for row in rows if row["rounds"] is not None}
-    if few := [rounds for rounds, episodes in measured if not enough(rounds, episodes)]:
-        rounds = words.counted(min(few), "round")
-        why["too few rounds"] = f"no interval over {rounds} contains the truth as often as it claims"
     controls = _controls(rows)
     if not controls:
         which = f"group {words.code(rows[0]['group'])}" if rows[0]["group"] else "no named group"

@@ -93,11 +93,6 @@ impl Estimate {
     }
 }
 
-/// Whether an interval over so many rounds and processes can contain the truth as often as it says.
-pub fn enough(rounds: usize, episodes: usize) -> bool {
-    episodes >= LEAST_EPISODES || rounds >= 6
-}
-
 /// The median of some numbers, which are sorted by that.
 pub fn median(numbers: &mut [f64]) -> f64 {
     quantile(numbers, 0.5)
