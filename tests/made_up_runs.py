@@ -26,6 +26,7 @@ from async_cost.report.notebook import OF_CODE, page_of
 from async_cost.report.publish import publish
 from async_cost.runs.comparisons import KEY, PAIR, of_today
 from async_cost.runs.record import KINDS, SCHEMA_VERSION
+from async_cost.statistics.interval import LEAST_EPISODES
 from async_cost.statistics.trials import TOTALS
 
 OFF, ON = "syscalls=off", "syscalls=on"
@@ -97,7 +98,7 @@ def make_run(
     machine: str = "made-up",
     compress: bool = False,
     failed: Sequence[tuple[str, str]] = (),
-    episodes: int = 1,
+    episodes: int | None = None,
     between: float = 0.0,
     hour: float = 0.0,
     drawn: bool = False,
@@ -109,9 +110,9 @@ def make_run(
     `truth`, `ladder` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the
     A/A control by parameter (1 in an honest run; the loads of the other studies may be left out). `noise` is the
     relative standard deviation of a trial. `drift` is by what factor the machine slows down and recovers in the course
-    of the run. So many processes, `episodes`, share the rounds; in each of them a key is off by a factor with the
-    relative standard deviation `between`, and in the whole run by one with that of `hour`; `drawn` gives each process a
-    link order of its own. `changes` are replaced fields of run.json, by dotted name.
+    of the run. So many processes, `episodes` (else four), share the rounds; in each of them a key is off by a factor
+    with the relative standard deviation `between`, and in the whole run by one with that of `hour`; `drawn` gives each
+    process a link order of its own. `changes` are replaced fields of run.json, by dotted name.
     """
     controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
     studies: dict[str, Study] = {}
@@ -129,6 +130,7 @@ def make_run(
     info |= {"schema_version": SCHEMA_VERSION, "run_id": f"{machine}/{name}", "profile": profile}
     info["machine"] |= {"name": machine, "cpu": f"no processor: made-up samples, {machine}"}
     rng_of_hour = np.random.default_rng(seed)
+    episodes = episodes or min(LEAST_EPISODES, rounds)
     firsts = [number * rounds // episodes for number in range(episodes)]
     for number, (study, made) in enumerate(studies.items()):
         rng = np.random.default_rng(seed + number)

@@ -41,7 +41,7 @@ GROUPS = {"": 0.01, "loads": 0.05}
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
     truth = {("nonbox", OFF): 3.0, ("nonbox", ON): 1.1}
-    return make_run(tmp_path_factory.mktemp("pairs"), truth, rounds=3, samples=2)
+    return make_run(tmp_path_factory.mktemp("pairs"), truth, rounds=3, samples=2, episodes=1)
 
 
 @pytest.fixture

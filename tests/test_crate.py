@@ -29,16 +29,22 @@ from async_cost.workflow.toolchain import ROOT
 
 METHODS = ("tango-bench", "Criterion")
 #: What the table and the crate both say, as numbers.
-NUMBERS = ("ratio", "low", "high", "undisturbed", "undisturbed_low", "undisturbed_high", "bias", "chance")
+NUMBERS = ("ratio", "low", "high", "undisturbed", "undisturbed_low", "undisturbed_high", "bias", "chance", "offset")
+#: A control that is made to differ from its baseline, in a group that comparisons of two loads depend on.
+STUDY_OFF, OFF = "call-styles", {"bench": "call_methods_waiting/waiting call_nonblock", "variant": "event loop (A/A)"}
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Iterator[Run]:
-    """A sitting where there is no other: the crate has no series, from which an interval learns what an hour adds. This
-    one has controls that are off by more than chance, and so intervals that are widened by that.
+    """A sitting where there is no other: the crate has no series, from which an interval learns what an hour adds. The
+    controls of a kind are off together, and one is made to differ by 16 %, so that intervals are widened by both.
     """
     alone = tmp_path_factory.mktemp("runs") / "amd-epyc-2c" / "20261126T222601Z"
     shutil.copytree(ROOT / "data" / "runs" / alone.parent.name / alone.name, alone)
+    file = alone / f"{STUDY_OFF}.time.csv.gz"
+    ns, off = pl.col("elapsed_ns"), pl.all_horizontal(pl.col(name) == value for name, value in OFF.items())
+    longer = pl.when(off).then((1.16 * ns).cast(pl.Int64)).otherwise(ns).alias("elapsed_ns")
+    pl.read_csv(file).with_columns(longer).write_csv(file, compression="gzip")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ASYNC_COST_RUNS", str(alone.parents[1]))
         yield load_run(alone)
@@ -88,9 +94,9 @@ def test_the_crate_judges_each_comparison_as_the_table_does(table, by_the_crate)
             same = math.isclose(number, other, rel_tol=1e-7, abs_tol=1e-9) or (math.isnan(number) and math.isnan(other))
             assert same, f"{which}: {name} is {number} by the crate, {other} in the table"
         assert (theirs["verdict"] or None) == ours["verdict"], which
-        assert bool(theirs["doubt"]) == (ours["doubt"] is not None), which
+        assert bool(theirs["reason"]) == (ours["doubt"] is not None), which
         hours = ours["omega2"] is not None
-        assert theirs["doubt"] or to_decide(theirs["needed"], hours) == ours["to_decide"], which
+        assert theirs["reason"] or to_decide(theirs["needed"], hours) == ours["to_decide"], which
 
 
 def to_decide(needed: str, covers_hours: bool) -> str | None:
@@ -103,6 +109,8 @@ def to_decide(needed: str, covers_hours: bool) -> str | None:
 def test_the_run_holds_every_word(table):
     assert {"slower", "faster", "same", "undecided"} == {*table["verdict"].drop_nulls()}
     assert (table["bias"] > 0).any() and table["undisturbed"].is_not_null().any()
+    off, loads = table.filter(pl.col("offset") > 0), pl.col("parameter") != pl.col("baseline_parameter")
+    assert off.filter(**OFF).height == 1 and off.filter(loads, group="calls").height > 1 < off.filter(~loads).height
 
 
 # -- the trust page's figures in the documentation -----------------------------------------------------------
@@ -217,7 +225,7 @@ def test_a_bench_of_ones_own_says_what_each_way_costs(own, report):
     inline, boxed, control = report["variants"]
     assert [way["variant"] for way in report["variants"]] == ["inline", "boxed", "inline (A/A)"]
     assert control["control"] and control["ratio"]
-    assert boxed["verdict"] == "slower" or boxed["doubt"], "a box costs ten times as much"
+    assert boxed["verdict"] == "slower" or boxed["reason"], "a box costs ten times as much"
     sizes = {"future_bytes": inline["counts"]["future_bytes"]}
     assert (inline["counts"] | {"allocations": 1000, "allocated_bytes": 1000 * sizes["future_bytes"]}).items() >= {
         name: boxed["counts"][name] for name in ("allocations", "allocated_bytes", "future_bytes", "units")

@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from made_up_runs import BEST_NS, FEW, LADDER, REQUESTS, RUNGS, Study, make_run
+from made_up_runs import BEST_NS, LADDER, REQUESTS, RUNGS, Study, make_run
 
 from async_cost.findings import prices
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
@@ -103,8 +103,8 @@ def test_what_is_not_measured_says_why(listed):
     assert listed.filter(pl.col("lacks").is_not_null())["ns"].null_count() == listed["ns"].null_count()
 
 
-def test_a_price_of_a_refused_group_is_no_evidence(runs):
-    run = make_run(runs / "refused", None, ladder=LADDER, rounds=60, noise=0.002, controls={FEW: 1.05})
+def test_a_price_of_one_process_is_no_evidence(runs):
+    run = make_run(runs / "refused", None, ladder=LADDER, rounds=60, noise=0.002, episodes=1)
     row = prices.prices(load_run(run)).filter(variant="lean + box").row(0, named=True)
     assert "no evidence" in row["lacks"] and row["ns"] > 0
 

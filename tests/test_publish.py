@@ -120,13 +120,18 @@ def test_the_front_page_gives_each_question_its_answer_and_page(report):
     assert all(f'<th scope="col">{name}</th>' in table for name in ("yours", "Xeon", "EPYC"))
 
 
-def test_a_page_says_which_groups_are_not_judged_and_the_front_page_names_it(tmp_path):
-    run = make_run(tmp_path, rounds=30, controls={OFF: 1.05, ON: 1.0})
-    outputs = [stated(run, name, "It takes", load) for name, load in (("off", OFF), ("on", ON))]
-    pages = publish.publish(run, [page_saying(tmp_path, *outputs)], tmp_path / "report")
-    front, page = (file.read_text(encoding="utf-8") for file in pages)
-    assert "Not judged:" in page and "differs from" in page
-    assert "Nothing is concluded from this run" in front
+def test_a_page_says_which_groups_are_not_judged_or_less_surely_and_the_front_page_that_nothing_is(tmp_path):
+    for controls, said, why, concluded in (
+        ({}, "Not judged:", "have no A/A control", False),
+        ({OFF: 1.05, ON: 1.0}, "With wider intervals:", "differs from its baseline", True),
+    ):
+        folder = tmp_path / why
+        run = make_run(folder, rounds=30, controls=controls)
+        outputs = [stated(run, name, "It takes", load) for name, load in (("off", OFF), ("on", ON))]
+        pages = publish.publish(run, [page_saying(folder, *outputs)], folder / "report")
+        front, page = (file.read_text(encoding="utf-8") for file in pages)
+        assert said in page and why in page
+        assert ("Nothing is concluded from this run" in front) != concluded
 
 
 def test_the_front_page_lists_what_the_run_refuted_or_left_open(tmp_path):

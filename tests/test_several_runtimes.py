@@ -6,7 +6,7 @@ from refusal import refused
 
 from async_cost.errors import DataError
 from async_cost.machines.many import read_many
-from async_cost.report.records import remarks
+from async_cost.report.records import banner, remarks
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.find import choose_run, load_run
 from async_cost.statistics.interval import estimates
@@ -62,22 +62,30 @@ def test_what_a_difference_means_depends_on_its_group(tmp_path):
     assert (found[NIO], found[SMOLS]) == ("faster", "slower")
 
 
-def test_a_group_that_cannot_be_trusted_takes_the_verdict_from_its_own_comparisons_and_trust_from_the_study(tmp_path):
-    run = made(tmp_path, times=TIMES | {CONTROLS: 4.4e5})
-    ((group, (reason,)),) = refusals(run).items()
-    assert group == "threads"
+def test_a_control_that_differs_leaves_small_differences_of_its_group_undecided(tmp_path):
+    run = made(tmp_path, times=TIMES | {CONTROLS: 1.1 * TIMES[TOKIOS]})
+    ((group, (reason,)),) = Measured(run, STUDY).widened.items()
+    assert group == "threads" and not refusals(run)
     assert "`tokio (A/A)` in `multi_thread/spawn` differs" in reason and "identical" in reason
+    found = verdicts(run)
+    assert found[SMOL] == "slower" and found[NIOS] == "undecided"
+    judged, said = banner(run, [STUDY])
+    assert judged and said.startswith("With wider intervals: 1 of 2 groups of") and reason in said
+
+
+def test_a_control_that_was_not_measured_takes_the_verdict_from_its_own_comparisons_and_trust_from_the_study(tmp_path):
+    run = made(tmp_path, failed={CONTROLS: 0})
     found = verdicts(run)
     assert found[SMOL] == "slower" and found[SMOLS] is None
     together = read_many([run.path])
     words = together.ratios.filter(variant="smol").select("bench", "verdict")
     assert dict(words.rows()) == {ALONE: "slower", CROWD: None}
-    differs = "control tokio (A/A) in multi_thread/spawn differs from its baseline"
-    assert together.studies.select("trusted", "reason").rows() == [(True, f"in 1 of 2 groups: {differs}")]
+    missing = "control tokio (A/A) in multi_thread/spawn was not measured"
+    assert together.studies.select("trusted", "reason").rows() == [(True, f"in 1 of 2 groups: {missing}")]
 
 
 def test_a_control_that_reaches_beyond_the_limit_leaves_comparisons_undecided_and_refuses_none(tmp_path):
-    run = made(tmp_path, noise=0.03, groups={"": 0.01, "threads": 0.01})
+    run = made(tmp_path, times=TIMES | {NIOS: 4.02e5}, noise=0.06, groups={"": 0.01, "threads": 0.01})
     assert not refusals(run)
     control = Measured(run, STUDY).declared.filter("control", group="threads").row(0, named=True)
     assert max(1 - control["low"], control["high"] - 1) > control["limit"] == 0.01

@@ -1,6 +1,6 @@
 """What the records of a run say of disturbances, errata and how far it may be relied on, in Markdown."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 
 from async_cost import words
@@ -17,7 +17,7 @@ from async_cost.statistics.table import comparisons, covers_hours
 
 #: Least share of the machine's time taken by other guests that deserves a remark.
 STEAL_SHARE = 0.01
-#: Reasons for refused groups of a study that are named; of more, only the number.
+#: Reasons of a study's groups that are named; of more, only the number.
 NAMED = 3
 
 
@@ -139,23 +139,26 @@ def next_build(run: Run, study: str) -> str:
 
 
 def banner(run: Run, studies: Collection[str]) -> tuple[bool, str]:
-    """Return whether anything is judged of those of `studies` that the run holds; and what is not and why, with the
-    errata of the run.
+    """Return whether anything is judged of those of `studies` that the run holds; and what is not, or with wider
+    intervals, and why, with the errata of the run.
     """
     tables = [Measured(run, study) for study in studies if study in run.info.studies]
     judged = any(measured.declared["doubt"].is_null().any() for measured in tables) or not tables
     known = [f"Known since: {erratum}" for measured in tables for erratum in errata(run, measured.study)]
-    refused = [] if run.info.profile in NOT_EVIDENCE else filter(None, map(refused_groups, tables))
-    return judged, " ".join([*refused, *known])
+    controlled = [] if run.info.profile in NOT_EVIDENCE else chain.from_iterable(map(exceptions, tables))
+    return judged, " ".join([*controlled, *known])
 
 
-def refused_groups(measured: Measured) -> str:
-    """Return which groups of a study are refused and why; nothing where none is."""
-    refused, groups = measured.refused, measured.declared["group"].n_unique()
-    if not refused:
-        return ""
-    reasons = list(dict.fromkeys(chain(*refused.values())))
+def exceptions(measured: Measured) -> Iterator[str]:
+    """Yield which groups of a study are not judged, which with wider intervals than others, and why."""
+    for what, why in (("Not judged", measured.refused), ("With wider intervals", measured.widened)):
+        if why:
+            yield f"{what}: {_groups(measured, why)}."
+
+
+def _groups(measured: Measured, why: Mapping[str, list[str]]) -> str:
+    groups, reasons = measured.declared["group"].n_unique(), list(dict.fromkeys(chain(*why.values())))
     further = len(reasons) - NAMED
     named = [*reasons[:NAMED], *([words.counted(further, "further reason")] if further > 0 else [])]
-    which = "" if len(refused) == groups else f"{len(refused)} of {groups} groups of "
-    return f"Not judged: {which}{words.code(measured.study)}, because {words.listing(named)}."
+    which = "" if len(why) == groups else f"{len(why)} of {groups} groups of "
+    return f"{which}{words.code(measured.study)}, because {words.listing(named)}"

@@ -17,7 +17,7 @@ from async_cost import words
 from async_cost.statistics import interval
 from async_cost.statistics.differences import PLACE, differences
 from async_cost.statistics.interval import CONFIDENCE, quantile
-from async_cost.statistics.judge import EQUIVALENCE
+from async_cost.statistics.judge import EQUIVALENCE, TOO_FEW
 from async_cost.statistics.measured import Key, Measured
 from async_cost.statistics.trials import ALONE
 
@@ -79,11 +79,11 @@ class Effect:
     """A measured number with its interval. `missing` says why there is none, `doubt` why nothing is concluded from it.
 
     `base` is the time of what is subtracted, in the unit of the measure; `nothing` the share below which a difference
-    counts as none; `fixed` the half width that the controls add to the interval: of a ratio on the scale of logarithms,
-    else in the unit of the measure. `freedom` are the interval's degrees of freedom, 0 of an exact number; `sittings`
-    is over how many it was measured, `covers_hours` whether it holds for another hour. `undisturbed` are value, low and
-    high on an undisturbed machine, where that is something else. `row` is the row of the table of comparisons that the
-    effect is.
+    counts as none; `fixed` the half width that the controls of its kind add to the interval, as squares, and `offset`
+    what those of its group add: of a ratio on the scale of logarithms, else in the unit of the measure. `freedom` are
+    the interval's degrees of freedom, 0 of an exact number; `sittings` is over how many it was measured, `covers_hours`
+    whether it holds for another hour. `undisturbed` are value, low and high on an undisturbed machine, where that is
+    something else. `row` is the row of the table of comparisons that the effect is.
     """
 
     value: float | None = None
@@ -92,6 +92,7 @@ class Effect:
     base: float = 0.0
     nothing: float = EQUIVALENCE
     fixed: float = 0.0
+    offset: float = 0.0
     doubt: str | None = None
     missing: str | None = None
     freedom: float = 0.0
@@ -120,7 +121,8 @@ class Effect:
 
         _, low, high = widened(*self.numbers)
         undisturbed = widened(*self.undisturbed) if self.undisturbed else None
-        return replace(self, low=low, high=high, fixed=self.fixed * wider, undisturbed=undisturbed)
+        fixed, offset = self.fixed * wider, self.offset * wider
+        return replace(self, low=low, high=high, fixed=fixed, offset=offset, undisturbed=undisturbed)
 
 
 def effect(measure: Measure, case: Case, study: Callable[[str], Measured]) -> Effect:
@@ -155,7 +157,8 @@ def effect(measure: Measure, case: Case, study: Callable[[str], Measured]) -> Ef
 
 def _apart(first: Effect, second: Effect) -> Effect:
     """A ratio of ratios from two programs: they have no rounds in common, so their errors add up as squares, with the
-    degrees of freedom of Welch and Satterthwaite. It is known as far as the ratio is that is known less.
+    degrees of freedom of Welch and Satterthwaite, except for their offsets. It is known as far as the ratio is that is
+    known less.
     """
     if first.missing or second.missing:
         return Effect(missing=first.missing or second.missing)
@@ -163,15 +166,21 @@ def _apart(first: Effect, second: Effect) -> Effect:
     if not value or not its:
         return Effect(missing="one of its ratios is zero")
     # Exact numbers have no error, and no degrees of freedom.
-    uncertain = [(low, high, first.freedom), (its_low, its_high, second.freedom)]
-    errors = [((math.log(end / start) / quantile(free)) ** 2, free) for start, end, free in uncertain if start < end]
+    below, above = math.log(value / low) - first.offset, math.log(high / value) - first.offset
+    its_below, its_above = math.log(its / its_low) - second.offset, math.log(its_high / its) - second.offset
+    widths, offset = (
+        ((below + above, first.freedom), (its_below + its_above, second.freedom)),
+        first.offset + second.offset,
+    )
+    errors = [((width / quantile(free)) ** 2, free) for width, free in widths if width > 0]
     parts = sum(error**2 / free for error, free in errors)
     return Effect(
         value=value / its,
-        low=value / its * math.exp(-math.hypot(math.log(low / value), math.log(its_high / its))),
-        high=value / its * math.exp(math.hypot(math.log(high / value), math.log(its_low / its))),
+        low=value / its * math.exp(-math.hypot(below, its_above) - offset),
+        high=value / its * math.exp(math.hypot(above, its_below) + offset),
         nothing=max(first.nothing, second.nothing),
         fixed=math.hypot(first.fixed, second.fixed),
+        offset=offset,
         doubt=first.doubt or second.doubt,
         freedom=sum(error for error, _ in errors) ** 2 / parts if parts else 0.0,
         sittings=min(first.sittings, second.sittings),
@@ -217,7 +226,8 @@ def _declared(measure: Measure, case: Case, measured: Measured) -> Effect:
         return Effect(missing="this run has both sides of it and does not compare them")
     units = measured.units if {first, second} <= measured.units.keys() else {first: 1, second: 1}
     fixed = row["quantile"] * (row["bias"] or 0.0)
-    about = _known(row) | {"nothing": row["limit"], "doubt": row["doubt"], "fixed": fixed, "row": row}
+    about = _known(row) | {"nothing": row["limit"], "doubt": row["doubt"], "row": row}
+    about |= {"fixed": fixed, "offset": row["offset"]}
     if measure.operation == "ratio":
         scale = 1.0 if measure.per == UNIT_OF_WORK else units[over] / units[under]
         if row["undisturbed"] is not None:
@@ -229,7 +239,7 @@ def _declared(measure: Measure, case: Case, measured: Measured) -> Effect:
     sides = [
         measured.times[key].select(pl.col("value").median() / units[key]).item() * scale for key in (first, second)
     ]
-    about |= {"fixed": max(sides) * fixed, "base": sides[1]}
+    about |= {"fixed": max(sides) * fixed, "offset": max(sides) * math.expm1(row["offset"]), "base": sides[1]}
     return Effect(*(row[name] * scale for name in ("added_ns", "added_low", "added_high")), **about)
 
 
@@ -251,8 +261,8 @@ def _derived(measure: Measure, case: Case, measured: Measured) -> Effect:
         lowest = _combined(measure, case, measured, rows, _aligned(measure, case, measured, measured.lowest))
         undisturbed = None if lowest.missing else lowest.numbers
     reason = next((row["doubt"] for row in rows if row["doubt"]), None)
-    if not interval.enough(rounds.height, rounds["episode"].n_unique()):
-        reason = reason or "too few rounds"
+    if combined.freedom >= interval.RANKS:
+        reason = reason or TOO_FEW
     nothing = max((row["limit"] for row in rows), default=EQUIVALENCE)
     return replace(combined, nothing=nothing, doubt=reason, undisturbed=undisturbed)
 
@@ -297,15 +307,18 @@ def _combined(measure: Measure, case: Case, measured: Measured, rows: list[dict]
         estimate = interval.estimates(rounds.with_columns(value=value), "value", ("of",), **hours).row(0, named=True)
     else:
         estimate = differences(rounds, factors, ("of",), **hours).row(0, named=True)
-    # Each of the comparisons behind the effect has the bias of its kind: of a ratio as it is, of a difference times the
-    # larger of its sides.
+    # Each of the comparisons behind the effect has the bias of its kind and the offset of its group: of a ratio as they
+    # are, of a difference times the larger of its sides.
     sides = rounds.select(pl.col(places).median()).row(0)
     larger = [1.0 if logs else max(sides[at : at + 2]) for at in range(0, len(sides), 2)]
     larger = [lever] if crossing else larger
     fixed = estimate["quantile"] * max((row["bias"] or 0.0 for row in rows), default=0.0) * math.hypot(*larger)
+    offset = max((row["offset"] for row in rows), default=0.0)
+    offset = (offset if logs else math.expm1(offset)) * sum(larger)
     value = estimate["value"]
-    low, high = interval.widened(value, estimate["low"], estimate["high"], fixed)
-    about = _known(estimate) | {"fixed": fixed if measure.in_ratios or not logs else fixed * math.exp(value)}
+    low, high = interval.widened(value, estimate["low"], estimate["high"], fixed, offset)
+    scale = 1.0 if measure.in_ratios or not logs else math.exp(value)
+    about = _known(estimate) | {"fixed": fixed * scale, "offset": offset * scale}
     if logs:
         return Effect(math.exp(value), math.exp(low), math.exp(high), **about)
     return Effect(value, low, high, sides[-1], **about)

@@ -45,11 +45,6 @@ def quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
     return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
-def enough(rounds: int, episodes: int = 1) -> bool:
-    """Say whether an interval over this many rounds and processes can contain the truth with `CONFIDENCE`."""
-    return episodes >= LEAST_EPISODES or 2 * 0.5**rounds <= 1 - CONFIDENCE
-
-
 def of_sittings(frame: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame:
     """Return the mean and within-variance of `value` over the processes of each sitting, a process being the median of
     its rounds: by..., sitting, mean, within, count (of processes), sorted, so that sums end in the same digits. A frame
@@ -248,6 +243,11 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.Data
     return rows.select(*by, value, "low", "high", "q1", "q3", "rounds", "above", "below").sort(*by)
 
 
-def widened(value: Number, low: Number, high: Number, more: Number) -> tuple[Number, Number]:
-    """Return both ends of an interval with an independent error of half width `more` added as squares, on each side."""
-    return value - ((value - low) ** 2 + more**2) ** 0.5, value + ((high - value) ** 2 + more**2) ** 0.5
+def widened(
+    value: Number, low: Number, high: Number, more: Number, offset: Number | float = 0.0
+) -> tuple[Number, Number]:
+    """Return both ends of an interval with an independent error of half width `more`, which is added as squares, and
+    one that is no larger than `offset` and may be the same everywhere, on each side.
+    """
+    below, above = ((value - low) ** 2 + more**2) ** 0.5, ((high - value) ** 2 + more**2) ** 0.5
+    return value - below - offset, value + above + offset

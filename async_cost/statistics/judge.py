@@ -1,10 +1,10 @@
 """The one judge: from an interval to a word, and what the controls of a run say about all of its intervals
 (docs/method.md).
 
-A control is a key measured a second time, so that its true ratio is 1. Controls correct: what they are off beyond their
-own intervals widens all intervals of their kind (one variance component, DerSimonian and Laird 1986). And they refuse:
-a control that differs from its baseline by more than chance explains (Holm 1979, over a run) shows that its group
-compares something else than it says. A comparison of two loads needs the controls of both.
+A control is a key measured a second time, so that its true ratio is 1. What the controls of a kind are off beyond their
+own intervals widens all intervals of that kind (one variance component, DerSimonian and Laird 1986). A control that
+differs from its baseline by more than chance explains (Holm 1979, over a run) widens those of its group by all that it
+may be off; of a comparison of two loads, the controls of both do. Without a control nothing is concluded.
 """
 
 import math
@@ -18,7 +18,7 @@ from scipy import special
 from async_cost import words
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.profiles import NOT_EVIDENCE
-from async_cost.statistics.interval import CONFIDENCE, enough, widened
+from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, widened
 
 #: Half the width of the region of practical equivalence around 1, unless a group of comparisons declares another.
 EQUIVALENCE = 0.01
@@ -27,6 +27,10 @@ EQUIVALENCE = 0.01
 NEAR = 0.1
 #: Begins what would decide a comparison whose two words contradict each other.
 CONTRADICTED = "nothing: "
+#: Whether a row is a control that differs from its baseline by more than chance explains.
+DIFFERS = pl.col("control") & (pl.col("chance") < 1 - CONFIDENCE).fill_null(False)
+#: Why an interval over rounds decides nothing: a process counts once, and of three the spread is hardly known.
+TOO_FEW = "fewer than four processes"
 #: More sittings than these are not counted.
 MOST_SITTINGS = 100
 
@@ -68,17 +72,25 @@ def verdict_column(trusted: pl.Expr, limit: float | pl.Expr = EQUIVALENCE, prefi
 
 
 def sittings_needed(
-    value: float, low: float, high: float, borders: Sequence[float], near: float, fixed: float, sittings: int
+    value: float,
+    low: float,
+    high: float,
+    borders: Sequence[float],
+    near: float,
+    fixed: float,
+    offset: float,
+    sittings: int,
 ) -> float:
     """Return how many sittings it takes, in all, until an interval that crosses one of `borders` would not; infinite if
     no number would.
 
     Numbers are on a scale on which errors are added. The half width shrinks with the square root of the number of
-    sittings, but for `fixed`, the part that controls add. Within `near` of a border the value counts as on it.
+    sittings, but for what controls add: `fixed`, as squares, and `offset`. Within `near` of a border the value counts
+    as on it.
     """
 
     def needed(border: float) -> float:
-        half, distance = (value - low if border < value else high - value), abs(border - value)
+        half, distance = (value - low if border < value else high - value) - offset, abs(border - value) - offset
         if half <= distance:
             return sittings
         return sittings * (half**2 - fixed**2) / (distance**2 - fixed**2) if distance > fixed else math.inf
@@ -110,32 +122,31 @@ def _to_decide(row: Mapping) -> str | None:
     value, low, high = (math.log(row[name]) for name in ("ratio", "low", "high"))
     borders, near = (math.log(1 - row["limit"]), math.log(1 + row["limit"])), math.log1p(NEAR * row["limit"])
     fixed = row["quantile"] * (row["bias"] or 0.0)
-    needed = sittings_needed(value, low, high, borders, near, fixed, row["sittings"])
+    needed = sittings_needed(value, low, high, borders, near, fixed, row["offset"], row["sittings"])
     return in_sittings(needed, row["omega2"] is not None)
 
 
 def judged(comparisons: pl.DataFrame, profile: str, refused: str | None = None) -> pl.DataFrame:
-    """Correct all comparisons of a run, and add bias, doubt and verdict. `refused` says why nothing is concluded from
-    any of them.
+    """Correct all comparisons of a run, and add bias, offset, doubt and verdict. `refused` says why nothing is
+    concluded from any of them.
 
     Takes study, the columns of a pair, group, kind, limit, control, ratio, low, high, rounds, episodes, sittings,
     freedom, quantile, unit_ns (the time of the slower side), undisturbed, next_... and added_... with their ends,
     and chance (of a control: the p-value of its ratio being 1); null where they were not measured. `chance` becomes
     that of Holm over the controls of the run. `bias` is the standard deviation of the error that the controls of the
     kind show, on the scale of logarithms: 0 if they show none, null if there are no controls; it widens the intervals
-    of everything that is not a control. `doubt` says in a few words of plain text why nothing is concluded from the
-    row, and is null without a reason; `verdict` is null if there is one; `to_decide` says what would decide an
-    undecided one.
+    of everything that is not a control. `offset`, on the same scale, is how far a control that differs from its
+    baseline may be off, and by how much such controls of its groups widen another interval on each side; else 0.
+    `doubt` says in a few words of plain text why nothing is concluded from the row, and is null without a reason;
+    `verdict` is null if there is one; `to_decide` says what would decide an undecided one.
     """
     rows = comparisons.with_columns(chance=_holm(_chances(comparisons)))
-    rows = _corrected(rows.join(_biases(rows), on="kind", how="left", maintain_order="left"))
-    groups = rows.partition_by("study", "group", as_dict=True).items()
-    why = {group: list(reasons(some.to_dicts(), profile, refused)) for group, some in groups}
-    doubts = [
-        "; ".join(dict.fromkeys(reason for group in behind for reason in why[group])) or None
-        for behind in _groups_behind(rows)
-    ]
-    rows = rows.with_columns(pl.Series("doubt", doubts, pl.String))
+    rows = rows.join(_biases(rows), on="kind", how="left", maintain_order="left")
+    groups, behind = rows.partition_by("study", "group", as_dict=True), list(_groups_behind(rows))
+    why = {group: list(reasons(some.to_dicts(), profile, refused)) for group, some in groups.items()}
+    doubts = ["; ".join(dict.fromkeys(reason for group in some for reason in why[group])) or None for some in behind]
+    rows = rows.with_columns(pl.Series("doubt", doubts, pl.String), offset=_offsets(rows, behind))
+    rows = _corrected(rows)
     trusted, limit = pl.col("doubt").is_null(), pl.col("limit")
     typical, undisturbed = verdict_column(trusted, limit), verdict_column(trusted, limit, "undisturbed_")
     rows = rows.with_columns(typical=typical, undisturbed_word=undisturbed)
@@ -188,29 +199,42 @@ def _holm(chances: pl.Series) -> pl.Series:
 
 
 def _biases(comparisons: pl.DataFrame) -> pl.DataFrame:
-    """The standard deviation of the error that the controls that are not refused have in common: kind, bias. The
-    squares of honest errors, in their standard errors, add up to the sum of nu / (nu - 2); the rest is that variance.
+    """The standard deviation of the error that the controls that do not differ have in common: kind, bias. The squares
+    of honest errors, in their standard errors, add up to the sum of nu / (nu - 2); the rest is that variance.
     """
-    controls = _with_squares(comparisons).filter("control", pl.col("chance") >= 1 - CONFIDENCE)
+    controls = _with_squares(comparisons).filter("control", ~DIFFERS)
     surplus = pl.col("surplus").sum() / pl.col("precision").sum()
     return controls.drop_nulls("surplus").group_by("kind").agg(bias=surplus.clip(lower_bound=0.0).sqrt())
 
 
-def _corrected(comparisons: pl.DataFrame) -> pl.DataFrame:
-    """The intervals of all but the controls with the bias of their kind in them, which adds to a time what it adds to
-    the ratio.
+def _offsets(comparisons: pl.DataFrame, behind: Sequence[Sequence[tuple[str, str]]]) -> pl.Series:
+    """The column offset: of a control that differs, the farther end of its interval; else the sum of the largest of
+    each of the groups `behind` a row.
     """
-    more = pl.col("quantile") * pl.col("bias")
-    added_low, added_high = widened(
-        pl.col("added_ns"), pl.col("added_low"), pl.col("added_high"), more * pl.col("unit_ns")
-    )
-    ends = {"added_low": added_low, "added_high": added_high}
+    far = pl.max_horizontal(pl.col("low", "high").log().abs())
+    own = comparisons.select("study", "group", "control", own=pl.when(DIFFERS).then(far).otherwise(0.0))
+    largest = {key[:2]: key[2] for key in own.group_by("study", "group").agg(pl.col("own").max()).iter_rows()}
+    sums = pl.Series([math.fsum(largest[group] for group in groups) for groups in behind], dtype=pl.Float64)
+    return own.select(pl.when("control").then("own").otherwise(sums)).to_series()
+
+
+def _corrected(comparisons: pl.DataFrame) -> pl.DataFrame:
+    """The intervals of all but the controls with the bias of their kind and their offset in them. They add to a time
+    what they add to the ratio: the slower side moves by a factor.
+    """
+    more, offset = pl.col("quantile") * pl.col("bias").fill_null(0.0), pl.col("offset")
+    sign, slower = pl.when(pl.col("added_ns") < 0).then(-1).otherwise(1), pl.col("unit_ns")
+    added_low, added_high = widened(pl.col("added_ns"), pl.col("added_low"), pl.col("added_high"), more * slower)
+    ends = {
+        "added_low": added_low + slower * sign * ((-sign * offset).exp() - 1),
+        "added_high": added_high + slower * sign * ((sign * offset).exp() - 1),
+    }
     for prefix, value in (("", "ratio"), ("undisturbed_", "undisturbed"), ("next_", "ratio")):
         low, high = f"{prefix}low", f"{prefix}high"
-        both = widened(pl.col(value).log(), pl.col(low).log(), pl.col(high).log(), more)
+        both = widened(pl.col(value).log(), pl.col(low).log(), pl.col(high).log(), more, offset)
         ends |= {low: both[0].exp(), high: both[1].exp()}
-    # Without bias the ends stay the same, to the last digit.
-    applies = ~pl.col("control") & (pl.col("bias") > 0)
+    # Without either the ends stay the same, to the last digit.
+    applies = ~pl.col("control") & ((more > 0) | (offset > 0))
     return comparisons.with_columns(
         pl.when(applies).then(end).otherwise(name).alias(name) for name, end in ends.items()
     )
@@ -236,13 +260,11 @@ def reasons(rows: Sequence[Mapping], profile: str, refused: str | None) -> dict[
     why = {}
     if profile in NOT_EVIDENCE:
         why[f"{profile} profile"] = f"the profile is {profile}, which shows that everything works but is never evidence"
+    elif few := [row["episodes"] for row in rows if (row["episodes"] or LEAST_EPISODES) < LEAST_EPISODES]:
+        why[TOO_FEW] = f"{words.counted(min(few), 'process')} cannot tell how much another would differ"
     if refused:
         why[refused] = f"the series has {refused}"
-    measured = {(row["rounds"], row["episodes"]) for row in rows if row["rounds"] is not None}
-    if few := [rounds for rounds, episodes in measured if not enough(rounds, episodes)]:
-        rounds = words.counted(min(few), "round")
-        why["too few rounds"] = f"no interval over {rounds} contains the truth as often as it claims"
-    controls = sorted((row for row in rows if row["control"]), key=itemgetter("parameter", "variant", "bench"))
+    controls = _controls(rows)
     if not controls:
         which = f"group {words.code(rows[0]['group'])}" if rows[0]["group"] else "no named group"
         why["no control"] = f"the comparisons of {which} have no A/A control"
@@ -250,11 +272,18 @@ def reasons(rows: Sequence[Mapping], profile: str, refused: str | None) -> dict[
         if row["ratio"] is None:
             what = f"control {words.key(row)} was not measured"
             why[words.plain(what)] = f"the A/A {what}"
-    for row in controls:
-        if row["chance"] is not None and row["chance"] < 1 - CONFIDENCE:
-            what = f"control {words.key(row)} differs from its baseline"
-            interval = words.interval(row["low"], row["high"])
-            why[words.plain(what)] = (
-                f"the A/A {what}, to which it is identical, by more than chance explains: {interval}"
-            )
     return why
+
+
+def differing(rows: Sequence[Mapping]) -> list[str]:
+    """Say which controls of a group differ from their baselines, so that its intervals are wider (Markdown)."""
+    return [
+        f"the A/A control {words.key(row)} differs from its baseline, to which it is identical, by more than chance "
+        f"explains: {words.interval(row['low'], row['high'])}"
+        for row in _controls(rows)
+        if row["offset"]
+    ]
+
+
+def _controls(rows: Sequence[Mapping]) -> list[Mapping]:
+    return sorted((row for row in rows if row["control"]), key=itemgetter("parameter", "variant", "bench"))

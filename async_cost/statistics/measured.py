@@ -1,5 +1,6 @@
 """One study of a run: its comparisons, trials and counts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +11,7 @@ from async_cost.runs.find import not_as_announced
 from async_cost.runs.run import Run
 from async_cost.statistics import interval
 from async_cost.statistics.differences import PLACE, speeds
-from async_cost.statistics.judge import CONTRADICTED, VERDICTS, reasons
+from async_cost.statistics.judge import CONTRADICTED, VERDICTS, differing, reasons
 from async_cost.statistics.table import USED, comparisons
 from async_cost.statistics.trials import lowest, trial_times, trial_values
 
@@ -47,9 +48,18 @@ class Measured:
     @cached_property
     def refused(self) -> dict[str, list[str]]:
         """Why nothing is concluded from a group of comparisons, in sentences (Markdown), by group."""
-        parts, incomplete = self.declared.partition_by("group", as_dict=True), not_as_announced(self.run)
-        why = {group: reasons(rows.to_dicts(), self.run.info.profile, incomplete) for (group,), rows in parts.items()}
-        return {group: list(sentences.values()) for group, sentences in sorted(why.items()) if sentences}
+        profile, incomplete = self.run.info.profile, not_as_announced(self.run)
+        return self._by_group(lambda rows: list(reasons(rows, profile, incomplete).values()))
+
+    @cached_property
+    def widened(self) -> dict[str, list[str]]:
+        """Which controls that differ from their baselines widen the intervals of a group, in such sentences."""
+        return self._by_group(differing)
+
+    def _by_group(self, why: Callable[[list[dict]], list[str]]) -> dict[str, list[str]]:
+        groups = self.declared.partition_by("group", as_dict=True)
+        said = {group: why(rows.to_dicts()) for (group,), rows in groups.items()}
+        return {group: sentences for group, sentences in sorted(said.items()) if sentences}
 
     @cached_property
     def rows(self) -> dict[tuple[Key, Key], dict]:

@@ -207,6 +207,7 @@ def _sittings(statement: Statement, effect: Effect) -> float:
     whether the effect counts at all, if that is decided sooner.
     """
     (value, low, high), holds, near = effect.numbers, region(statement), NEAR * effect.nothing
+    by_controls = effect.fixed, effect.offset
     if statement.is_direction:
         none = counts_for_nothing(statement, effect.base, effect.nothing)
         if min(value - none[0], none[1] - value) > abs(value - statement.no_effect):
@@ -214,9 +215,9 @@ def _sittings(statement: Statement, effect: Effect) -> float:
     if statement.in_ratios:
         value, low, high = (math.log(number) for number in (value, low, high))
         borders = [math.log(end) for end in holds if 0 < end < math.inf]
-        return sittings_needed(value, low, high, borders, math.log1p(near), effect.fixed, effect.sittings)
+        return sittings_needed(value, low, high, borders, math.log1p(near), *by_controls, effect.sittings)
     scale = abs(effect.base) if statement.unit in NANOSECONDS else abs(value)
-    return sittings_needed(value, low, high, holds, near * scale, effect.fixed, effect.sittings)
+    return sittings_needed(value, low, high, holds, near * scale, *by_controls, effect.sittings)
 
 
 def _deciding(cases: Sequence[Assessment], quantifier: str) -> Assessment:

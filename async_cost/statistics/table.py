@@ -33,7 +33,7 @@ COLUMNS: dict[str, Any] = (
     | dict.fromkeys(("rounds", "episodes", "sittings"), pl.Int64)
     | dict.fromkeys(("freedom", "quantile", "undisturbed", "undisturbed_low", "undisturbed_high"), pl.Float64)
     | dict.fromkeys(("next_low", "next_high", "added_ns", "added_low", "added_high", "smallest"), pl.Float64)
-    | dict.fromkeys(("omega2", "d0", "prior", "chance", "bias"), pl.Float64)
+    | dict.fromkeys(("omega2", "d0", "prior", "chance", "bias", "offset"), pl.Float64)
     | dict.fromkeys(("speed", "speed2"), pl.Float64)
     | dict.fromkeys((f"{side}{name}" for name in USED for side in ("", "baseline_")), pl.Float64)
     | {"doubt": pl.String, "verdict": VERDICTS, "to_decide": pl.String}
@@ -63,7 +63,7 @@ class Comparisons:
     logarithms; omega2 is null where the interval does not cover another hour); speed, speed2 (half the width of the
     interval of the machine's speed in the study, and its variance between hours: `differences`); busy, baseline_busy,
     cpu_ns, baseline_cpu_ns (of each side: threads, and processor time of a unit of work; null in a study that does not
-    look); chance, bias, doubt, verdict, to_decide
+    look); chance, bias, offset, doubt, verdict, to_decide
     (`judge.judged`). A key that failed has a row without numbers.
     """
 

@@ -22,7 +22,7 @@ const COMPARISONS: &str = "study,bench,variant,parameter,baseline_bench,baseline
                            limit,control,units,baseline_units,behind";
 const TIMES: &str = "study,bench,variant,parameter,round,position,sample,iterations,elapsed_ns";
 const JUDGED: &str =
-    "ratio,low,high,undisturbed,undisturbed_low,undisturbed_high,bias,chance,verdict,doubt,needed";
+    "ratio,low,high,undisturbed,undisturbed_low,undisturbed_high,bias,chance,offset,verdict,reason,needed";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("which folder?")?);
@@ -94,6 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let more = [
             number(judged.bias),
             number(judged.chance),
+            number(Some(judged.offset)),
             verdict,
             judged.inconclusive.unwrap_or("").to_owned(),
             needed,

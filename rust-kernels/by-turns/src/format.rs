@@ -85,7 +85,7 @@ impl Report {
 
 fn table(report: &Report) -> String {
     let fixed = "bench,variant,load,unit,units,time_ns,time_low_ns,time_high_ns,baseline,control,ratio,ratio_low,ratio_high,\
-                 undisturbed,undisturbed_low,undisturbed_high,verdict,doubt";
+                 undisturbed,undisturbed_low,undisturbed_high,verdict,reason";
     let counters = COUNTERS.map(|(counter, _)| counter);
     let mut text = format!("{fixed},{},varies", counters.join(","));
     for line in &report.variants {
@@ -101,7 +101,7 @@ fn table(report: &Report) -> String {
         let cells = cells.chain([line.units.to_string(), number(line.time_ns), time_low, time_high]);
         let cells = cells.chain([line.baseline.clone().unwrap_or_default(), line.control.to_string()]);
         let cells = cells.chain(three(line.ratio)).chain(three(line.undisturbed));
-        let cells = cells.chain([&line.verdict, &line.doubt].map(|text| text.clone().unwrap_or_default()));
+        let cells = cells.chain([&line.verdict, &line.reason].map(|text| text.clone().unwrap_or_default()));
         let counted = |counter: &&str| line.counts.get(*counter).map_or(String::new(), u64::to_string);
         let cells = cells.chain(counters.iter().map(counted)).chain([varies]);
         let _ = write!(text, "\n{}", csv::line(cells));

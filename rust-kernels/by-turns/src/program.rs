@@ -19,7 +19,7 @@ use crate::places::{Places, at, places};
 use crate::plot::{self, Strip};
 use crate::process::{self, Asked, Caught};
 use crate::progress::{self, Progress};
-use crate::report::{Line, Report, to_decide};
+use crate::report::{Line, Report, to_decide, wider};
 use crate::store::{self, Before, Process, Running, Taken};
 use by_turns_core::base::clock::Utc;
 use by_turns_core::base::csv;
@@ -353,14 +353,15 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             let Some(judged) = judged.get(&variant.key) else { return line };
             let mut line = line.judged(judged);
             if quick {
-                (line.verdict, line.doubt) = (None, Some("quick profile".to_owned()));
+                (line.verdict, line.reason) = (None, Some("quick profile".to_owned()));
             } else if few {
-                (line.verdict, line.doubt) = (None, Some("too few processes".to_owned()));
-            } else if let Some(doubt) = judged.inconclusive.filter(|_| !variant.control) {
-                notes.push(format!("{}: nothing is concluded: {doubt}", line.name()));
-            } else if let Some((needed, ratios)) =
-                judged.needed.zip(judged.ratios).filter(|_| !variant.control)
-            {
+                // Said once, above.
+            } else if variant.control {
+                let wide = judged.offset > 0.0 && judged.inconclusive.is_none();
+                notes.extend(wide.then(|| wider(&line, judged.offset)));
+            } else if let Some(reason) = judged.inconclusive {
+                notes.push(format!("{}: nothing is concluded: {reason}", line.name()));
+            } else if let Some((needed, ratios)) = judged.needed.zip(judged.ratios) {
                 let tolerance =
                     variant.baseline.map(|first| self.declared[variants[first].declared].settings.tolerance);
                 let alone = Verdict::at(ratios.typical.value, tolerance.expect("compared"));
@@ -498,7 +499,7 @@ mod tests {
     fn fewer_than_four_processes_conclude_nothing_however_many_their_rounds() {
         for processes in 1..4 {
             let (line, notes) = judged(&vec![1.5; processes], 24);
-            assert_eq!((line.verdict, line.doubt.as_deref()), (None, Some("too few processes")));
+            assert_eq!((line.verdict, line.reason.as_deref()), (None, Some("fewer than four processes")));
             assert!(notes[0].starts_with("nothing is concluded: a process counts once"), "{notes:?}");
         }
         assert!(judged(&[1.0, 1.015, 1.0, 1.015], 24).0.verdict.is_some());

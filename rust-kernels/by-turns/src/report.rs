@@ -56,8 +56,8 @@ pub struct Line {
     pub undisturbed: Option<[f64; 3]>,
     /// `slower`, `faster`, `same` or `undecided`; none where nothing is concluded.
     pub verdict: Option<String>,
-    /// Why nothing is concluded.
-    pub doubt: Option<String>,
+    /// Why there is no verdict.
+    pub reason: Option<String>,
     /// What is exact, by counter, of an iteration.
     pub counts: BTreeMap<String, u64>,
 }
@@ -86,13 +86,13 @@ impl Line {
             ratio,
             undisturbed,
             verdict,
-            doubt,
+            reason,
             counts,
         } = self;
         json!({
             "variant": variant, "load": load, "unit": unit, "units": units, "time_ns": time_ns,
             "time_interval_ns": time_interval_ns, "time_deviation_ns": time_deviation_ns, "baseline": baseline,
-            "control": control, "ratio": ratio, "undisturbed": undisturbed, "verdict": verdict, "doubt": doubt, "counts": counts,
+            "control": control, "ratio": ratio, "undisturbed": undisturbed, "verdict": verdict, "reason": reason, "counts": counts,
         })
     }
 
@@ -109,7 +109,7 @@ impl Line {
             .and_then(|ratios| ratios.undisturbed)
             .map(|undisturbed| ends(undisturbed.value, undisturbed.low, undisturbed.high));
         self.verdict = judged.verdict.map(|verdict| verdict.to_string());
-        self.doubt = judged.inconclusive.map(str::to_owned);
+        self.reason = judged.inconclusive.map(str::to_owned);
         self
     }
 
@@ -207,6 +207,14 @@ impl Report {
     }
 }
 
+/// What follows from a control that may be off by so much, as a logarithm.
+pub fn wider(control: &Line, offset: f64) -> String {
+    let (percent, at) = (100.0 * offset.exp_m1(), if control.load.is_empty() { "" } else { " at this load" });
+    let places = if percent < 1.0 { 2 } else { usize::from(percent < 10.0) };
+    let name = control.name();
+    format!("{name} differs from itself by up to {percent:.places$} %: intervals{at} are that much wider")
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n{}: {}\n", self.bench, self.about())?;
@@ -266,6 +274,20 @@ mod tests {
             (&json["variants"][1]["verdict"], &json["variants"][1]["ratio"][2]),
             (&"slower".into(), &2.1.into())
         );
+    }
+
+    #[test]
+    fn a_control_that_differs_says_what_follows() {
+        let control =
+            |load: &str| Line { variant: "a (A/A)".to_owned(), load: load.to_owned(), ..Line::default() };
+        let said = [("", 1.16_f64), ("n=2", 1.016), ("n=2", 1.0016)]
+            .map(|(load, by)| wider(&control(load), by.ln()));
+        assert_eq!(said[0], "a (A/A) differs from itself by up to 16 %: intervals are that much wider");
+        assert!(
+            said[1]
+                .starts_with("a (A/A) (n=2) differs from itself by up to 1.6 %: intervals at this load are")
+        );
+        assert!(said[2].contains(" 0.16 %"));
     }
 
     #[test]

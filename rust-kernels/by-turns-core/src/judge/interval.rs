@@ -84,17 +84,13 @@ impl Estimate {
         }
     }
 
-    /// With an independent error of half width `more` added, as squares, on each side.
+    /// With an independent error of half width `more` added, as squares, on each side, and one that is no larger than
+    /// `offset` and may be the same everywhere.
     #[must_use]
-    pub fn widened(self, more: f64) -> Self {
-        let side = |end: f64| (self.value - end).hypot(more);
+    pub fn widened(self, more: f64, offset: f64) -> Self {
+        let side = |end: f64| (self.value - end).hypot(more) + offset;
         Self { low: self.value - side(self.low), high: self.value + side(self.high), ..self }
     }
-}
-
-/// Whether an interval over so many rounds and processes can contain the truth as often as it says.
-pub fn enough(rounds: usize, episodes: usize) -> bool {
-    episodes >= LEAST_EPISODES || rounds >= 6
 }
 
 /// The median of some numbers, which are sorted by that.

@@ -2,18 +2,21 @@
 //!
 //! A control is a variant beside itself. What the controls of a kind show in common, beyond what their own intervals
 //! explain, is an error of every comparison of that kind, and widens its interval. A control that differs from itself
-//! significantly (Holm's procedure over all controls of the run) refuses its group: nothing is concluded there.
+//! significantly (Holm's procedure over all controls of the run) widens those of its group by all that it may be off.
+//! Without a control nothing is concluded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::judge::interval::{Estimate, enough};
+use crate::judge::interval::{Estimate, LEAST_EPISODES};
 use crate::judge::pairs::Ratios;
 use crate::judge::student;
 
 /// An estimate within this part of the tolerance from the border counts as on it: deciding its side would take a hundred
 /// times as long as detecting the tolerance.
 const NEAR: f64 = 0.1;
+/// A process counts once, and of three the spread is hardly known.
+const TOO_FEW: &str = "fewer than four processes";
 
 /// What an interval says about a ratio of times, with a region around 1 in which a difference does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +72,7 @@ impl fmt::Display for Verdict {
 pub struct Row {
     /// What its trials are like: controls of one kind err alike.
     pub kind: String,
-    /// What is refused together, each by its name.
+    /// What has its controls in common.
     pub group: String,
     /// Groups that it depends on besides its own.
     pub behind: Vec<String>,
@@ -101,30 +104,46 @@ pub struct Judged {
     pub bias: Option<f64>,
     /// Of a control: the chance of its ratio being 1, after Holm.
     pub chance: Option<f64>,
+    /// Of a control that differs from itself, how far it may be off; else by how much such controls of its groups widen
+    /// the interval on each side. On the scale of logarithms.
+    pub offset: f64,
     /// Why nothing is concluded from it.
     pub inconclusive: Option<&'static str>,
-    /// None with a doubt, and where nothing was measured.
+    /// None if nothing is concluded, and where nothing was measured.
     pub verdict: Option<Verdict>,
     /// Of an undecided one.
     pub needed: Option<Needed>,
+}
+
+/// What the controls of a comparison add to its interval, which further processes do not take away.
+struct Fixed {
+    /// A standard deviation.
+    bias: f64,
+    /// Added on each side.
+    offset: f64,
 }
 
 /// The verdict of each comparison of a run.
 pub fn judge(rows: &[Row]) -> Vec<Judged> {
     let chances = holm(&chances_given_other_controls(rows));
     let biases = biases(rows, &chances);
-    let inconclusive_groups = inconclusive_groups(rows, &chances);
+    let inconclusive_groups = inconclusive_groups(rows);
+    let offsets = largest_offsets(rows, &chances);
     let judged = rows.iter().zip(chances).map(|(row, chance)| {
         let bias = biases.get(row.kind.as_str()).copied();
-        let ratios = row.ratios.map(|ratios| corrected(row, ratios, bias));
-        let groups = std::iter::once(&row.group).chain(&row.behind);
-        let inconclusive =
-            groups.filter_map(|group| inconclusive_groups.get(group.as_str()).copied().flatten()).next();
+        let groups = || std::iter::once(&row.group).chain(&row.behind).map(String::as_str);
+        let offset = match row.control {
+            true => own_offset(row, chance),
+            false => groups().filter_map(|group| offsets.get(group)).sum(),
+        };
+        let fixed = Fixed { bias: bias.unwrap_or(0.0), offset };
+        let ratios = row.ratios.map(|ratios| corrected(row, ratios, &fixed));
+        let inconclusive = groups().find_map(|group| inconclusive_groups.get(group).copied().flatten());
         let (verdict, needed) = match ratios {
-            Some(ratios) if inconclusive.is_none() => concluded(&ratios, row.tolerance, bias),
+            Some(ratios) if inconclusive.is_none() => concluded(&ratios, row.tolerance, &fixed),
             _ => (None, None),
         };
-        Judged { ratios, bias, chance, inconclusive, verdict, needed }
+        Judged { ratios, bias, chance, offset, inconclusive, verdict, needed }
     });
     judged.collect()
 }
@@ -195,29 +214,45 @@ fn biases<'a>(rows: &'a [Row], chances: &[Option<f64>]) -> BTreeMap<&'a str, f64
         .collect()
 }
 
-fn corrected(row: &Row, ratios: Ratios, bias: Option<f64>) -> Ratios {
-    let Some(bias) = bias.filter(|bias| !row.control && *bias > 0.0) else { return ratios };
-    let more = ratios.typical.quantile * bias;
-    let undisturbed = ratios.undisturbed.map(|estimate| estimate.widened(more));
-    Ratios { typical: ratios.typical.widened(more), undisturbed, ..ratios }
+/// How far a control that differs from itself may be off: to the farther end of its interval.
+fn own_offset(row: &Row, chance: Option<f64>) -> f64 {
+    match row.ratios.filter(|_| row.control && differs(chance)) {
+        Some(Ratios { typical, .. }) => typical.low.abs().max(typical.high.abs()),
+        None => 0.0,
+    }
+}
+
+/// By group, the largest offset of its controls.
+fn largest_offsets<'a>(rows: &'a [Row], chances: &[Option<f64>]) -> BTreeMap<&'a str, f64> {
+    let mut offsets: BTreeMap<&str, f64> = BTreeMap::new();
+    for (row, chance) in rows.iter().zip(chances) {
+        let largest = offsets.entry(&row.group).or_default();
+        *largest = largest.max(own_offset(row, *chance));
+    }
+    offsets
+}
+
+fn corrected(row: &Row, ratios: Ratios, fixed: &Fixed) -> Ratios {
+    if row.control || fixed.bias.max(fixed.offset) == 0.0 {
+        return ratios;
+    }
+    let widened = |estimate: Estimate| estimate.widened(ratios.typical.quantile * fixed.bias, fixed.offset);
+    Ratios { typical: widened(ratios.typical), undisturbed: ratios.undisturbed.map(widened), ..ratios }
 }
 
 /// By group, why nothing is concluded from it.
-fn inconclusive_groups<'a>(
-    rows: &'a [Row],
-    chances: &[Option<f64>],
-) -> BTreeMap<&'a str, Option<&'static str>> {
+fn inconclusive_groups(rows: &[Row]) -> BTreeMap<&str, Option<&'static str>> {
     let groups: BTreeSet<&str> = rows.iter().map(|row| row.group.as_str()).collect();
     let inconclusive = |group: &str| {
-        let of = || rows.iter().zip(chances).filter(|(row, _)| row.group == group);
-        let mut measured = of().filter_map(|(row, _)| Some(row.ratios?.typical));
-        let mut controls = of().filter(|(row, _)| row.control).peekable();
-        if measured.any(|estimate| !enough(estimate.rounds, estimate.episodes)) {
-            Some("too few rounds")
+        let of = || rows.iter().filter(|row| row.group == group);
+        let mut measured = of().filter_map(|row| Some(row.ratios?.typical));
+        let mut controls = of().filter(|row| row.control).peekable();
+        if measured.any(|estimate| estimate.episodes < LEAST_EPISODES) {
+            Some(TOO_FEW)
         } else if controls.peek().is_none() {
             Some("no control")
-        } else if controls.any(|(row, chance)| row.ratios.is_none() || differs(*chance)) {
-            Some("a control differs from itself, or was not measured")
+        } else if controls.any(|row| row.ratios.is_none()) {
+            Some("a control was not measured")
         } else {
             None
         }
@@ -225,37 +260,39 @@ fn inconclusive_groups<'a>(
     groups.into_iter().map(|group| (group, inconclusive(group))).collect()
 }
 
-fn concluded(ratios: &Ratios, tolerance: f64, bias: Option<f64>) -> (Option<Verdict>, Option<Needed>) {
+fn concluded(ratios: &Ratios, tolerance: f64, fixed: &Fixed) -> (Option<Verdict>, Option<Needed>) {
     let typical = Verdict::of(&ratios.typical, tolerance);
     let undisturbed = ratios.undisturbed.map(|estimate| Verdict::of(&estimate, tolerance));
     match undisturbed {
         Some(undisturbed) if undisturbed != typical && undisturbed != Verdict::Undecided => {
             let needed = match typical {
-                Verdict::Undecided => needed(&ratios.typical, tolerance, bias),
+                Verdict::Undecided => needed(&ratios.typical, tolerance, fixed),
                 decided => Needed::Contradicted(decided, undisturbed),
             };
             (Some(Verdict::Undecided), Some(needed))
         }
-        _ if typical == Verdict::Undecided => (Some(typical), Some(needed(&ratios.typical, tolerance, bias))),
+        _ if typical == Verdict::Undecided => {
+            (Some(typical), Some(needed(&ratios.typical, tolerance, fixed)))
+        }
         _ => (Some(typical), None),
     }
 }
 
 /// How many times as many processes it takes until an interval that crosses a border would not. The half width shrinks
-/// with the square root of their number, but for the part that the controls add to it.
-fn needed(estimate: &Estimate, tolerance: f64, bias: Option<f64>) -> Needed {
+/// with the square root of their number, but for what the controls add to it.
+fn needed(estimate: &Estimate, tolerance: f64, fixed: &Fixed) -> Needed {
     let borders = [(1.0 - tolerance).ln(), tolerance.ln_1p()];
-    let fixed = estimate.quantile * bias.unwrap_or(0.0);
+    let (more, offset) = (estimate.quantile * fixed.bias, fixed.offset);
     let times = |border: f64| {
         let half = if border < estimate.value {
             estimate.value - estimate.low
         } else {
             estimate.high - estimate.value
         };
-        let distance = (border - estimate.value).abs();
+        let (half, distance) = (half - offset, (border - estimate.value).abs() - offset);
         match () {
             () if half <= distance => 1.0,
-            () if distance > fixed => (half * half - fixed * fixed) / (distance * distance - fixed * fixed),
+            () if distance > more => (half * half - more * more) / (distance * distance - more * more),
             () => f64::INFINITY,
         }
     };
@@ -283,27 +320,29 @@ mod tests {
     }
 
     #[test]
-    fn each_word_has_its_region_and_its_reverse() {
-        let words = [
+    fn each_verdict_has_its_region_and_its_reverse() {
+        let verdicts = [
             (0.05, Verdict::Slower),
             (-0.05, Verdict::Faster),
             (0.002, Verdict::Same),
             (0.0095, Verdict::Undecided),
         ];
-        for (by, verdict) in words {
+        for (by, verdict) in verdicts {
             assert_eq!(judge(&[moved(by), row(true, &LOG_RATIOS)])[0].verdict, Some(verdict), "{by}");
         }
     }
 
+    /// A control that is off by as much.
+    fn off(by: f64) -> Row {
+        row(true, &LOG_RATIOS.map(|log| log + by))
+    }
+
     #[test]
-    fn without_a_control_and_with_one_that_differs_nothing_is_concluded() {
+    fn without_a_control_and_in_too_few_processes_nothing_is_concluded() {
         for (rows, why) in [
             (vec![moved(0.05)], "no control"),
-            (
-                vec![moved(0.05), row(true, &LOG_RATIOS.map(|log| log + 0.05))],
-                "a control differs from itself, or was not measured",
-            ),
-            (vec![row(false, &[0.1, 0.1]), row(true, &[0.0, 0.0])], "too few rounds"),
+            (vec![moved(0.05), Row { ratios: None, ..off(0.0) }], "a control was not measured"),
+            (vec![row(false, &[0.1, 0.1, 0.1]), off(0.0)], TOO_FEW),
         ] {
             let judged = judge(&rows);
             assert_eq!((judged[0].inconclusive, judged[0].verdict), (Some(why), None));
@@ -311,8 +350,121 @@ mod tests {
     }
 
     #[test]
+    fn one_process_concludes_nothing_however_many_rounds_it_has() {
+        for (processes, concludes) in [(1, false), (3, false), (4, true)] {
+            let values =
+                |by: f64| (0..96).map(move |round| (round % processes, by + 1e-5 * f64::from(round)));
+            let [slower, control] = [(0.5, false), (-5e-4, true)].map(|(by, control)| {
+                let values: Vec<(u32, f64)> = values(by).collect();
+                let ratios =
+                    Estimate::of(&values).map(|typical| Ratios { typical, undisturbed: None, ns: 1.0 });
+                Row { ratios, ..row(control, &[]) }
+            });
+            let judged = judge(&[slower, control]);
+            assert_eq!(judged[0].verdict.is_some(), concludes, "{processes} processes: {judged:?}");
+        }
+    }
+
+    #[test]
+    fn beside_a_control_off_by_16_percent_58_times_is_slower_and_little_is_undecided() {
+        for (ratio, verdict) in [
+            (58.0, Verdict::Slower),
+            (1.0 / 58.0, Verdict::Faster),
+            (1.16, Verdict::Undecided),
+            (1.0, Verdict::Undecided),
+        ] {
+            let judged = judge(&[moved(f64::ln(ratio)), off(0.86_f64.ln())]);
+            assert_eq!((judged[0].inconclusive, judged[0].verdict), (None, Some(verdict)), "{ratio}");
+            let ends = judged.iter().map(|row| row.ratios.expect("measured").typical);
+            let [wider, control] = ends.collect::<Vec<_>>().try_into().expect("two");
+            assert_eq!(judged[0].offset, control.low.abs(), "the farther end");
+            assert_eq!(judged[1].offset, judged[0].offset);
+            let Row { ratios: Some(Ratios { typical: own, .. }), .. } = moved(f64::ln(ratio)) else {
+                panic!()
+            };
+            for (end, before) in [(wider.low, own.low), (wider.high, own.high)] {
+                assert!(((end - before).abs() - judged[0].offset).abs() < 1e-12, "on both sides");
+            }
+            if verdict == Verdict::Undecided {
+                assert_eq!(judged[0].needed, Some(Needed::Never));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_the_same_beside_a_control_that_is_off_by_more_than_the_tolerance() {
+        let mut seen = [0, 0];
+        for step in 0..400 {
+            let (by, error) = (1e-5 * f64::from(step % 20), 1e-4 * f64::from(step));
+            let judged = judge(&[moved(by), off(error)]);
+            let more = judged[0].offset > -(-0.01_f64).ln_1p();
+            assert!(!more || judged[0].verdict == Some(Verdict::Undecided), "{judged:?}");
+            seen[usize::from(more)] += i32::from(judged[0].offset > 0.0);
+        }
+        assert!(seen.iter().all(|seen| *seen > 50), "{seen:?}");
+    }
+
+    #[test]
+    fn what_depends_on_two_groups_may_be_off_by_what_both_are() {
+        let group = |name: &str, row: Row| Row { group: name.to_owned(), ..row };
+        let loads = Row { behind: vec!["many".to_owned()], ..group("few", moved(0.5)) };
+        let controls = |few: f64, many: f64| {
+            [(few, "few"), (many, "many"), (0.0, "none")].map(|(by, name)| group(name, off(by)))
+        };
+        // Of two kinds: controls of one would explain each other.
+        let rows = |few: f64, many: f64| -> Vec<Row> {
+            let mut rows = vec![loads.clone(), group("none", moved(0.5))];
+            rows.extend(controls(few, many));
+            rows[3].kind = "many threads".to_owned();
+            rows
+        };
+        let offsets =
+            |few, many| judge(&rows(few, many)).iter().map(|judged| judged.offset).collect::<Vec<_>>();
+        let [both, none, few, many, _] = offsets(0.1, -0.2)[..] else { panic!() };
+        assert!(few > 0.1 && many > 0.2 && none == 0.0);
+        assert!((both - few - many).abs() < 1e-12);
+        assert!((offsets(0.0, 0.2)[0] - offsets(0.0, 0.2)[3]).abs() < 1e-12);
+    }
+
+    #[test]
+    fn identical_code_is_called_different_in_one_of_twenty_comparisons_at_most() {
+        // SplitMix64, and a sum of uniform numbers in place of a normal one.
+        let mut state = 3_u64;
+        let mut uniform = move || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let mut normal = move |deviation: f64| deviation * ((0..12).map(|_| uniform()).sum::<f64>() - 6.0);
+        for (extra, broken) in [(0.0, 0.0), (0.03, 0.0), (0.0, 0.16), (0.03, 0.5)] {
+            let (mut wrong, runs) = (0, 20);
+            for _ in 0..runs {
+                let mut rows = Vec::new();
+                for group in 0..20 {
+                    let mut off = [0; 3].map(|_| normal(extra));
+                    off[0] += if group == 0 { broken } else { 0.0 };
+                    let processes: Vec<[f64; 3]> =
+                        (0..12).map(|_| off.map(|off| off + normal(0.02))).collect();
+                    for other in [1, 2] {
+                        let logs: Vec<f64> =
+                            processes.iter().map(|process| process[other] - process[0]).collect();
+                        rows.push(Row { group: group.to_string(), ..row(other == 1, &logs) });
+                    }
+                }
+                let judged = judge(&rows);
+                assert!(judged.iter().all(|row| row.inconclusive.is_none()));
+                let others = judged.iter().skip(1).step_by(2);
+                wrong += others
+                    .filter(|row| matches!(row.verdict, Some(Verdict::Slower | Verdict::Faster)))
+                    .count();
+            }
+            assert!(wrong <= runs, "{wrong} of {} for {extra} {broken}", 20 * runs);
+        }
+    }
+
+    #[test]
     fn controls_that_are_off_together_widen_what_they_control() {
-        let off = |by: f64| row(true, &LOG_RATIOS.map(|log| log + by));
         let rows = [moved(0.012), off(0.0015), off(-0.0016), off(0.0015), off(-0.0014)];
         let judged = judge(&rows);
         assert!(judged[0].bias.expect("controls") > 0.001, "{:?}", judged[0].bias);
@@ -327,8 +479,8 @@ mod tests {
         let judged = judge(&[row(false, &wide), row(true, &LOG_RATIOS)]);
         let Some(Needed::Times(times)) = judged[0].needed else { panic!("{judged:?}") };
         assert!((2.0..30.0).contains(&times), "{times}");
-        let words = [0.005, 0.02, -0.02].map(|value| Verdict::at(value, 0.01));
-        assert_eq!(words, [Verdict::Same, Verdict::Slower, Verdict::Faster]);
+        let verdicts = [0.005, 0.02, -0.02].map(|value| Verdict::at(value, 0.01));
+        assert_eq!(verdicts, [Verdict::Same, Verdict::Slower, Verdict::Faster]);
         let at_the_border = judge(&[moved(0.01), row(true, &LOG_RATIOS)]);
         assert_eq!(at_the_border[0].needed, Some(Needed::Never));
     }
