@@ -13,6 +13,7 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import nbconvert.filters
 import nbformat
 import polars as pl
 import pytest
@@ -294,6 +295,12 @@ def test_any_text_is_a_name_in_the_run_and_on_its_pages(own, monkeypatch):
     assert variant in rows["variant"].to_list()
     page = async_cost.comparison_table(rows, "all").data
     assert "Vec&lt;u8&gt;" in page and "**Vec" in page and "<u8" not in page
+    cells = nbformat.read(own.folder / "own.ipynb", as_version=4).cells
+    (answer,) = (cell.source for cell in cells if "def said" in cell.source)
+    names = {"re": re, "report": report, "Markdown": lambda text: None}
+    exec(answer, names)
+    html = nbconvert.filters.markdown2html(names["said"](report["variants"][1]))
+    assert "Vec&lt;u8&gt;" in html and "<u8" not in html
 
 
 def test_where_link_orders_are_not_drawn_the_table_says_so_and_a_quick_one_concludes_nothing(own):
