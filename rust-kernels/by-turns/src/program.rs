@@ -88,7 +88,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 Ok(())
             }
             Task::Measure if !cfg!(unix) => {
-                println!("{}: all do equal work; {ELSEWHERE}", self.name);
+                println!("{}: all do equal work; {ELSEWHERE}", self.title);
                 Ok(())
             }
             Task::Count(_) | Task::Gate(_) if !cfg!(unix) => Err(ELSEWHERE.to_owned()),
@@ -144,10 +144,10 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let Counted { counts, left_out, failed } = counts::count(self, variants, None)?;
         left_out.iter().for_each(|why| eprintln!("{why}"));
         if !failed.is_empty() || counts.is_empty() {
-            return Err(format!("{}: counts are not saved\n{}", self.name, failed.join("\n")));
+            return Err(format!("{}: counts are not saved\n{}", self.title, failed.join("\n")));
         }
         counts::save(file, &package, &self.title, self.among(variants), &counts)?;
-        println!("{}: {} counts in {}", self.name, counts.len(), file.display());
+        println!("{}: {} counts in {}", self.title, counts.len(), file.display());
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let place = places.folder(&self.name)?;
         let running = Running::begin(&place)?;
         let (before, quiet_before) = (Before::now(), caution::Start::now());
-        let mut progress = Progress::of(&self.name, arguments.quiet);
+        let mut progress = Progress::of(&self.title, arguments.quiet);
         progress.say("counting");
         let Counted { counts, left_out: mut notes, failed } =
             counts::count(self, variants, plan.no_valgrind(variants.len()))?;
@@ -211,7 +211,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let processes = taken.processes.len() as u32;
         if asked == Some(Asked::Terminate) || asked.is_some() && processes == 0 {
             drop(running);
-            eprintln!("{}: interrupted after {processes} of {} processes", self.name, plan.processes);
+            eprintln!("{}: interrupted after {processes} of {} processes", self.title, plan.processes);
             exit(status(asked));
         }
         let orders = match &linked {
