@@ -336,7 +336,7 @@ def test_others_run_it_like_a_test(own):
     one = own.cargo("test", "--exact", "own/boxed", "--nocapture")
     assert one.returncode == 0 and "all do equal work" in one.stdout
     wrong = own.cargo("bench", "--quik")
-    assert wrong.returncode != 0 and "--quik is no option; did you mean --quick?" in wrong.stderr
+    assert wrong.returncode != 0 and "unknown option --quik; did you mean --quick?" in wrong.stderr
 
 
 def test_a_gate_passes_what_is_equal_and_stops_what_allocates_more(own, tmp_path):
@@ -434,7 +434,7 @@ def test_what_stands_above_a_variant_changes_none_of_its_counts_and_a_stripped_p
     assert ("system_calls", "2") in counts["a"], "the clock is read twice"
     assert above.returncode == 0 and "| 2 | new | 0 % |" in above.stdout, above.stdout
     assert "12 numbers are the same" in above.stdout, above.stdout
-    assert gone.returncode != 0 and "| c | allocations |" in gone.stdout and "gone" in gone.stdout
+    assert gone.returncode != 0 and "| c | allocations |" in gone.stdout and "missing; if" in gone.stdout
     assert broken.returncode != 0 and "instructions of own/broken are not counted: under valgrind" in broken.stdout
     assert "no such machine" in broken.stdout and "own/broken" in refused.stderr and refused.returncode != 0
     assert stripped.returncode == 0 and "nothing that is exact has changed" in stripped.stdout, stripped.stdout
@@ -448,7 +448,7 @@ def test_unequal_work_is_never_measured(own):
     runs = [own.cargo("test"), own.cargo("bench", "--quick")]
     own.changed("benches/own.rs", wrong, right)
     for run in runs:
-        assert run.returncode != 0 and "own/boxed does other work in its first call than own/inline" in run.stderr
+        assert run.returncode != 0 and "own/boxed returned a different result in its first call from own/inline" in run.stderr
 
 
 def test_a_way_that_does_other_work_only_after_a_while_is_never_judged(own):
@@ -463,5 +463,5 @@ def test_a_way_that_does_other_work_only_after_a_while_is_never_judged(own):
     own.changed("benches/own.rs", right, wrong)
     run = own.cargo("bench", "--quick", "--no-layouts")
     own.changed("benches/own.rs", wrong, right)
-    assert run.returncode != 0 and "own/boxed does other work after its samples than own/inline" in run.stderr
+    assert run.returncode != 0 and "own/boxed returned a different result after its samples from own/inline" in run.stderr
     assert "verdict" not in run.stdout

@@ -16,7 +16,7 @@ pub const HELP: &str = "\
 Usage: cargo bench [--bench <name>] -- [filter …] [options]
 
 A filter selects the variants whose name, such as sorting/stable@items=10, contains it, and their baselines. If it selects
-only a baseline, all variants that are compared with that are measured.
+only a baseline, all variants compared with it are measured.
 
       --exact                    a filter must equal the whole name
       --skip <filter>            leave out variants whose name contains it; may be repeated
@@ -25,11 +25,11 @@ only a baseline, all variants that are compared with that are measured.
 
       --quick                    4 processes: shows that the bench works, concludes nothing
       --long                     96 processes instead of 24
-      --processes <number>       as many processes
-      --budget <time>            measure for at most as long, such as 90s, 2m or 500ms; by default a minute, 4 with --long,
+      --processes <number>       measure in this many processes
+      --budget <time>            stop measuring after this time, such as 90s, 2m or 500ms; by default a minute, 4 with --long,
                                  5 s with --quick
       --pin <core>               measure on this core (Linux)
-      --no-layouts               no link order of its own for each process
+      --no-layouts               use one link order for all processes
 
       --format <format>          of the table: pretty, json, csv, markdown, bencher (lines of libtest, which bencher.dev and
                                  github-action-benchmark read), criterion (messages of cargo-criterion)
@@ -37,10 +37,10 @@ only a baseline, all variants that are compared with that are measured.
   -q, --quiet                    no progress
   -h, --help                     print this
 
-      --save-counts <file>       only count, and write the counts into this file, where other benches keep theirs
+      --save-counts <file>       only count, and write the counts to this file, keeping those of other benches
       --gate <file>              only count, compare with the counts in this file, print a table in Markdown, and fail if one
                                  grew by more than it may
-      --allow <counter>=<number> by how many per cent it may grow: instructions, allocations, allocated_bytes, system_calls,
+      --allow <counter>=<number> growth allowed in per cent: instructions, allocations, allocated_bytes, system_calls,
                                  future_bytes; 1 for instructions and 0 for the others by default; may be repeated
 
 These options of libtest have no effect: --nocapture, --no-capture, --show-output, --include-ignored, --test-threads, --color,
@@ -196,7 +196,7 @@ impl Arguments {
                 // Cargo appends `--bench`, which is no value.
                 Value::Of(what) => behind
                     .or_else(|| words.next_if(|next| !next.starts_with('-')))
-                    .ok_or_else(|| format!("{name}: which {what}?"))?,
+                    .ok_or_else(|| format!("{name} needs a value: {what}"))?,
             };
             match *name {
                 "--bench" => bench = true,
@@ -303,7 +303,7 @@ fn unknown(name: &str) -> String {
     let closest = OPTIONS.iter().map(|(option, _)| *option).min_by_key(|option| far(option)).expect("some");
     let meant =
         if far(closest) <= 1 + name.len() / 4 { format!("did you mean {closest}? ") } else { String::new() };
-    format!("{name} is no option; {meant}`--help` lists all")
+    format!("unknown option {name}; {meant}`--help` lists all")
 }
 
 /// By how many characters, inserted, removed or replaced, two words differ.
@@ -394,13 +394,13 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_named() {
         for (wrong, said) in [
-            ("--bench --quik", "--quik is no option; did you mean --quick? `--help` lists all"),
-            ("--bench --saev-counts=x", "--saev-counts is no option; did you mean --save-counts?"),
-            ("--json", "--json is no option"),
-            ("--unheard-of", "--unheard-of is no option; `--help` lists all"),
-            ("--save-counts --bench", "--save-counts: which file?"),
-            ("--gate --bench", "--gate: which file?"),
-            ("--processes", "--processes: which number?"),
+            ("--bench --quik", "unknown option --quik; did you mean --quick? `--help` lists all"),
+            ("--bench --saev-counts=x", "unknown option --saev-counts; did you mean --save-counts?"),
+            ("--json", "unknown option --json"),
+            ("--unheard-of", "unknown option --unheard-of; `--help` lists all"),
+            ("--save-counts --bench", "--save-counts needs a value: file"),
+            ("--gate --bench", "--gate needs a value: file"),
+            ("--processes", "--processes needs a value: number"),
             ("--processes 0", "\"0\" is no number above 0"),
             ("--processes x", "\"x\" is no number above 0"),
             ("--quick=yes", "--quick has no value"),

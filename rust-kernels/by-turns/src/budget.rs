@@ -131,7 +131,7 @@ impl Plan {
             cut.push(format!("{} of {SAMPLES} samples in each trial", self.samples));
         }
         let least = match elapsed > self.budget && processes <= self.least {
-            true => format!("; no less is measured, which took {}", shown(elapsed)),
+            true => format!("; this minimum took {}", shown(elapsed)),
             false => String::new(),
         };
         (!cut.is_empty()).then(|| format!("the budget of {budget} ended it after {}{least}", cut.join(", ")))
@@ -194,7 +194,7 @@ mod tests {
         let (processes, rounds, elapsed) = measured(&plan, 10 * call, 90 * call);
         assert_eq!((processes, rounds), (4, 4), "fewer conclude nothing");
         let cut = plan.cut(processes, rounds, elapsed).expect("cut");
-        assert!(cut.ends_with("; no less is measured, which took 120 s"), "{cut}");
+        assert!(cut.ends_with("; this minimum took 120 s"), "{cut}");
         let plan = Plan::new(&QUICK, None, 3, 10 * call);
         assert_eq!(measured(&plan, 10 * call, 90 * call).0, 1, "a look concludes nothing anyhow");
         let minutes = Plan::new(&STANDARD, parse("2m"), 3, call);

@@ -136,7 +136,7 @@ impl<W> Turn<'_, W> {
         F: Future<Output = W> + Send + 'static,
         W: Send + 'static,
     {
-        const ENDED: &str = "`drive` drives its task to the end";
+        const ENDED: &str = "`drive` must run its task to completion";
         // Each task takes it along and hands it back.
         let mut kept = Some(run);
         (self.hand_over)(Workload::Driven(&mut |iterations| {
@@ -211,7 +211,7 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// # Panics
     /// Where there is no variant yet.
     pub fn future_bytes(mut self, bytes: usize) -> Self {
-        self.declared.last_mut().expect("a variant whose size this is").size = Some(bytes as u64);
+        self.declared.last_mut().expect("call `future_bytes` after `variant`").size = Some(bytes as u64);
         self
     }
 
@@ -221,7 +221,7 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// # Panics
     /// If that is none.
     pub fn unit(mut self, unit: impl Into<String>, number: u64) -> Self {
-        assert!(number > 0, "an iteration does some units of work");
+        assert!(number > 0, "an iteration must do at least one unit of work");
         (self.next.unit, self.next.units) = (escaped(&unit.into()), number);
         self
     }
@@ -454,7 +454,7 @@ fn unequal<W: PartialEq + Debug>(
         ));
     }
     Some(format!(
-        "{key} does other work {when} than {other} in its first call; either may be the wrong one:\n  {key}{done}\n  {other}{expected}"
+        "{key} returned a different result {when} from {other} in its first call; either may be wrong:\n  {key}{done}\n  {other}{expected}"
     ))
 }
 
@@ -544,7 +544,7 @@ mod tests {
             |bench: Bench<'_, u64>| bench.prove(&bench.variants(|_| true).expect("sound")).unwrap_err();
         let wrong = refusal(bench(&[("a", 1), ("b", 2)]));
         let lines = [
-            "b/b does other work in its first call than b/a in its first call; either may be the wrong one:",
+            "b/b returned a different result in its first call from b/a in its first call; either may be wrong:",
             "  b/b did 2",
             "  b/a did 1",
         ];
@@ -552,13 +552,16 @@ mod tests {
         let calls = std::cell::Cell::new(0);
         let wears_out = bench(&[]).variant("a", |turn| turn.iter(|| calls.replace(calls.get() + 1)));
         let wrong = refusal(wears_out.variant("b", |turn| turn.iter(|| 0)));
-        assert!(wrong.starts_with("b/a does other work in its second call than b/a in its first"), "{wrong}");
+        assert!(
+            wrong.starts_with("b/a returned a different result in its second call from b/a in its first"),
+            "{wrong}"
+        );
         let panics = bench(&[("a", 1)]).variant("b", |turn| turn.iter(|| panic!("lost a wake")));
         by_turns_core::base::panics::record_places();
         let said = refusal(panics);
         let place = format!("b/b failed: lost a wake\n  thread '{}' panicked at {}:", thread_name(), file!());
         assert!(said.starts_with(&place) && said.contains(": lost a wake"), "{said}");
-        assert!(refusal(bench(&[("a", 1)]).variant("b", |_| ())).contains("never called iter"));
+        assert!(refusal(bench(&[("a", 1)]).variant("b", |_| ())).contains("never measured anything"));
         let nothing =
             Bench::new("b").variant("a", |turn| turn.iter(|| ())).variant("b", |turn| turn.iter(|| ()));
         let variants = nothing.variants(|_| true).expect("sound");
@@ -606,7 +609,10 @@ mod tests {
             match b {
                 Ok(_) => assert_eq!(sound, u64::MAX),
                 Err(TrialError::Failed(why)) => {
-                    assert!(why.starts_with("b/b does other work after its samples than b/a"), "{why}")
+                    assert!(
+                        why.starts_with("b/b returned a different result after its samples from b/a"),
+                        "{why}"
+                    )
                 }
                 Err(other) => panic!("{other:?}"),
             }
@@ -711,7 +717,7 @@ mod tests {
         let lost = Bench::new("b").variant("a", |turn| turn.block_on(drop, || async { 7 }));
         let lost = lost.variant("b", |turn| turn.iter(|| 7));
         let refusal = lost.prove(&lost.variants(|_| true).expect("sound")).unwrap_err();
-        assert!(refusal.contains("b/a failed: ") && refusal.contains("to the end"), "{refusal}");
+        assert!(refusal.contains("b/a failed: ") && refusal.contains("to completion"), "{refusal}");
     }
 
     #[test]

@@ -169,7 +169,9 @@ pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
     let alone: Vec<&&Variant> =
         own.iter().filter(|variant| !bench.declared[variant.declared].settings.threads).collect();
     if alone.len() < own.len() {
-        left_out.push("instructions of variants with several threads are not counted".to_owned());
+        left_out.push(
+            "instructions and system calls of variants with several threads are not counted".to_owned(),
+        );
     }
     let declared: Vec<usize> = alone.iter().map(|variant| variant.declared).collect();
     let without = no_valgrind.is_some();

@@ -28,7 +28,7 @@ use by_turns_core::trial::sampling::Trial;
 
 /// Tells a process what it measures, as JSON.
 const EPISODE: &str = "BY_TURNS_EPISODE";
-/// Least time that a trial runs untimed, and the time that its samples take together.
+/// Least time that a trial runs untimed.
 pub const WARM_UP: Duration = Duration::from_micros(300);
 /// The time that the samples of a trial take together.
 pub const TRIAL: Duration = Duration::from_millis(1);
@@ -127,7 +127,7 @@ impl Episode {
             .current_dir(&places.started_in)
             .env(EPISODE, self.told().to_string());
         command.env("BY_TURNS_PADDING", draw::padding());
-        // What the program prints is printed by the process that has started all.
+        // The process that started this one prints what the program prints; of errors it shows the last lines.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = process::bound(&mut command, pin).spawn().map_err(|error| {
             let pinned = pin.map_or(String::new(), |core| format!(" on core {core} (--pin)"));

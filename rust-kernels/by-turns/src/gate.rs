@@ -48,7 +48,9 @@ pub fn compare(bench: &str, before: &[Count], after: &Counted, allowed: &BTreeMa
             let change = match (old, new) {
                 (None, None) => continue,
                 _ if !held(before) => Change::Within("new".to_owned()),
-                _ if !held(after) => Change::Beyond("gone; save the counts anew if it should be".to_owned()),
+                _ if !held(after) => {
+                    Change::Beyond("missing; if that is intended, save the counts again".to_owned())
+                }
                 (None, Some(_)) => Change::Within("was not counted before".to_owned()),
                 (Some(_), None) => Change::Beyond("is not counted any more".to_owned()),
                 _ if value(before, &varies).or(value(after, &varies)).is_some() => {
@@ -87,7 +89,7 @@ pub fn compare(bench: &str, before: &[Count], after: &Counted, allowed: &BTreeMa
         (0, _) if before.is_empty() => "nothing was compared, since the file has no counts of it".to_owned(),
         (0, 0) => "nothing that is exact has changed".to_owned(),
         (0, _) => "nothing grew by more than it may".to_owned(),
-        (number, _) => format!("**{number} grew by more than they may, or could not be counted**"),
+        (number, _) => format!("**{number} exceed their limit or could not be counted**"),
     };
     let mut table = format!("### {}: {verdict}\n\n", plain(bench));
     if !rows.is_empty() {
@@ -160,7 +162,7 @@ mod tests {
         assert!(!renamed.passed, "one that is gone");
         assert!(renamed.table.contains("| b | instructions | – | 10 | new | 1 % |  |"), "{renamed:?}");
         assert!(renamed.table.contains(
-            "| a | allocations | 1 | – | gone; save the counts anew if it should be | 0 % | **too much** |"
+            "| a | allocations | 1 | – | missing; if that is intended, save the counts again | 0 % | **too much** |"
         ));
         assert!(gate(&both, &[both[0], both[1], ("b", "instructions", 10)]).passed, "one that is new");
         let failed =

@@ -2,8 +2,8 @@
 //! runs a copy of the program whose functions were linked in an order of its own.
 //!
 //! The bench has cargo compile it once more, with the options that cargo was called with, so that the linker keeps what
-//! it links; from that a copy is linked in a fraction of a second. Only LLVM's linker can do this, which rustc brings along
-//! and uses on x86-64 Linux.
+//! it links; from that a copy is linked in a fraction of a second. Only LLVM's linker can do this, which rustc uses by
+//! default on x86-64 Linux with glibc since Rust 1.90.
 
 use std::env;
 use std::fs;
@@ -39,7 +39,7 @@ impl Linked {
     /// Why there are no link orders.
     pub fn prepare(places: &Places, place: &Path, running: &Running) -> Result<Self, String> {
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-            return Err("only on x86-64 Linux does rustc bring a linker along that can".to_owned());
+            return Err("link orders need x86-64 Linux".to_owned());
         }
         let options = options(&words_of_parent(places.parent)?)?;
         let metadata = metadata(places)?;
@@ -47,7 +47,7 @@ impl Linked {
         let name = crate_name(&places.program);
         let bench =
             target(&metadata, &manifest, &name).ok_or("cargo does not know this program as a bench")?;
-        let linker = linker().ok_or("rustc brings no linker of LLVM along")?;
+        let linker = linker().ok_or("this rustc comes without LLVM's linker (rust-lld)")?;
         let lock = lock::held(place); // until the archive is unpacked
         let compile = |archive: &Path| {
             let mut command = Command::new(env::var_os("CARGO").unwrap_or_default());
@@ -68,7 +68,7 @@ impl Linked {
             // Cargo has compiled it before, but the archive is gone. With a new name cargo does it again.
             archive = running.folder.join("linked.tar");
             if !compile(&archive) {
-                return Err("the linker cannot keep what it links".to_owned());
+                return Err("the linker does not accept --reproduce, or cargo failed; from Rust 1.90 on, rustc links with one that does".to_owned());
             }
         }
         let parts = running.folder.join("linked");

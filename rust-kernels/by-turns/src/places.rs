@@ -17,7 +17,7 @@ pub fn at(path: &Path) -> impl Fn(io::Error) -> String {
     move |error| {
         let remedy = match error.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                "; it is read-only for you: let CARGO_TARGET_DIR name a folder of your own"
+                "; you may not write there: set CARGO_TARGET_DIR to a folder of your own"
             }
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
                 "; `cargo clean` makes room, or let CARGO_TARGET_DIR name a folder on another disk"
@@ -38,7 +38,7 @@ pub struct Places {
     pub stands: PathBuf,
     /// The package, if cargo has started it.
     pub package: String,
-    /// When.
+    /// When this was looked up.
     pub when: Instant,
     /// The process that has started it.
     pub parent: u32,

@@ -95,8 +95,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             Task::Count(file) => self.save_counts(&variants, &places.typed(file)),
             Task::Gate(file) => self.gate(&variants, &places.typed(file), &arguments.allowed),
             Task::Measure if cfg!(debug_assertions) => {
-                Err("this is a debug build, in which async code is slower than it is: use `cargo bench`"
-                    .to_owned())
+                Err("this is a debug build, whose times mean nothing: use `cargo bench`".to_owned())
             }
             Task::Measure if variants.iter().all(|variant| variant.baseline.is_none()) => {
                 eprintln!("{}: nothing is compared with {}; 0 measured", self.title, variants[0].key);
@@ -432,7 +431,7 @@ fn rounds_of(
         let last = last.filter(|last| (episode.first..episode.until).contains(last));
         let layout = drawn.map(|(layout, _)| layout);
         taken.processes.push(Process { first: episode.first, started, ended: Utc::now(), layout });
-        taken.rounds = 1 + last.ok_or("a process left torn samples")?;
+        taken.rounds = 1 + last.ok_or("a process wrote incomplete samples")?;
         taken.rows += &rows;
     }
 }
@@ -454,10 +453,11 @@ fn work<W: Debug>(proved: &Proved<W>) -> u64 {
 /// The trials of each key: the median of its samples.
 fn trials(taken: &Taken) -> Result<Trials, String> {
     let rows = csv::rows(&format!("{}\n{}", store::TIMES, taken.rows), store::TIMES)
-        .ok_or("a process left torn samples")?;
+        .ok_or("a process wrote incomplete samples")?;
     let mut found: HashMap<Key, BTreeMap<u32, Vec<f64>>> = HashMap::new();
     for row in rows {
-        let number = |column: usize| row[column].parse::<f64>().map_err(|_| "a process left torn samples");
+        let number =
+            |column: usize| row[column].parse::<f64>().map_err(|_| "a process wrote incomplete samples");
         let key = Key::new(&row[1], &row[2], &row[3]);
         found.entry(key).or_default().entry(number(4)? as u32).or_default().push(number(8)? / number(7)?);
     }

@@ -172,7 +172,7 @@ pub fn to_decide(
         Needed::Times(_) => format!("{name}: more than a hundred times as many processes would decide it"),
         Needed::Never => {
             format!(
-                "{name}: no number of processes would decide it: it lies at the tolerance, or identical code differs by as much"
+                "{name}: no number of processes would decide it: the ratio is too close to the tolerance, or identical code differs as much"
             )
         }
         Needed::Contradicted(typical, undisturbed) => {

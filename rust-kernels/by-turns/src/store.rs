@@ -24,9 +24,9 @@ pub const TIMES: &str = "study,bench,variant,parameter,round,position,sample,ite
 pub struct Process {
     /// Its first round.
     pub first: u32,
-    /// When.
+    /// When it began.
     pub started: Utc,
-    /// Until when.
+    /// When it ended.
     pub ended: Utc,
     /// The number from which its link order was drawn.
     pub layout: Option<u32>,
@@ -312,7 +312,7 @@ mod tests {
         let said = |kind: ErrorKind| at(Path::new("/w/target"))(kind.into());
         assert!(
             said(ErrorKind::PermissionDenied)
-                .starts_with("/w/target: permission denied; it is read-only for you")
+                .starts_with("/w/target: permission denied; you may not write there")
         );
         assert!(said(ErrorKind::ReadOnlyFilesystem).contains("CARGO_TARGET_DIR"));
         assert!(said(ErrorKind::StorageFull).contains("cargo clean"));

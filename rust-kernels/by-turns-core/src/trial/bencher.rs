@@ -157,9 +157,13 @@ pub fn call(function: &Function<'_>, user: &mut dyn FnMut(Workload<'_>)) -> Resu
         return Err(TrialError::Failed(message));
     }
     match bencher.calls {
-        0 => Err(TrialError::Misused("it never called iter, iter_custom or samples".to_owned())),
+        0 => Err(TrialError::Misused(
+            "it never measured anything: call one of the turn's methods exactly once".to_owned(),
+        )),
         1 => Ok(()),
-        _ => Err(TrialError::Misused("it called iter, iter_custom or samples more than once".to_owned())),
+        _ => Err(TrialError::Misused(
+            "it measured more than once: call one of the turn's methods exactly once".to_owned(),
+        )),
     }
 }
 
