@@ -345,6 +345,11 @@ def test_a_gate_passes_what_is_equal_and_stops_what_allocates_more(own, tmp_path
     assert counted.returncode == 0 and f"counts in {base}" in counted.stdout, counted.stderr
     same = own.cargo("bench", "--gate", str(base))
     assert same.returncode == 0 and "nothing that is exact has changed" in same.stdout
+    workflow = (own.folder / ".github" / "workflows" / "costs.yml").read_text(encoding="utf-8")
+    (header,) = re.findall('echo "(.*)" > "[$]RUNNER_TEMP/base.csv"', workflow)
+    (tmp_path / "first.csv").write_text(header + "\n", encoding="utf-8")
+    first = own.cargo("bench", "--gate", str(tmp_path / "first.csv"))
+    assert first.returncode == 0 and "| new | 0 % |" in first.stdout, first.stderr
     plain, more = "    Box::pin(next(number))", "    Box::pin(next(*std::hint::black_box(Box::new(number))))"
     own.changed("src/lib.rs", plain, more)
     grown = own.cargo("bench", "--gate", str(base))
@@ -448,7 +453,10 @@ def test_unequal_work_is_never_measured(own):
     runs = [own.cargo("test"), own.cargo("bench", "--quick")]
     own.changed("benches/own.rs", wrong, right)
     for run in runs:
-        assert run.returncode != 0 and "own/boxed returned a different result in its first call from own/inline" in run.stderr
+        assert (
+            run.returncode != 0
+            and "own/boxed returned a different result in its first call from own/inline" in run.stderr
+        )
 
 
 def test_a_way_that_does_other_work_only_after_a_while_is_never_judged(own):
@@ -463,5 +471,7 @@ def test_a_way_that_does_other_work_only_after_a_while_is_never_judged(own):
     own.changed("benches/own.rs", right, wrong)
     run = own.cargo("bench", "--quick", "--no-layouts")
     own.changed("benches/own.rs", wrong, right)
-    assert run.returncode != 0 and "own/boxed returned a different result after its samples from own/inline" in run.stderr
+    assert (
+        run.returncode != 0 and "own/boxed returned a different result after its samples from own/inline" in run.stderr
+    )
     assert "verdict" not in run.stdout

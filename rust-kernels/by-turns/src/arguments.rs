@@ -26,8 +26,8 @@ only a baseline, all variants compared with it are measured.
       --quick                    4 processes: shows that the bench works, concludes nothing
       --long                     96 processes instead of 24
       --processes <number>       measure in this many processes
-      --budget <time>            stop measuring after this time, such as 90s, 2m or 500ms; by default a minute, 4 with --long,
-                                 5 s with --quick
+      --budget <time>            stop measuring after this time, such as 90s, 2m, 1h or 500ms, without a unit in seconds; by
+                                 default a minute, 5 s with --quick, 2.5 s per process with more than 24 (--long: 4 minutes)
       --pin <core>               measure on this core (Linux)
       --no-layouts               use one link order for all processes
 
@@ -39,7 +39,7 @@ only a baseline, all variants compared with it are measured.
 
       --save-counts <file>       only count, and write the counts to this file, keeping those of other benches
       --gate <file>              only count, compare with the counts in this file, print a table in Markdown, and fail if one
-                                 grew by more than it may
+                                 grew by more than its limit
       --allow <counter>=<number> growth allowed in per cent: instructions, allocations, allocated_bytes, system_calls,
                                  future_bytes; 1 for instructions and 0 for the others by default; may be repeated
 

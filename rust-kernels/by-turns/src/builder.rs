@@ -18,10 +18,10 @@ use by_turns_core::trial::bencher::{self, Bencher, Prepared, TrialError, Workloa
 /// The unit where none is given.
 pub(crate) const ITERATION: &str = "iteration";
 
-/// Ways of doing the same work, which are compared with the first of them.
+/// Several ways of doing the same work, the variants, which are compared with the first of them.
 ///
-/// `W` is what an iteration returns: what it did, such as a sum, a number of items, or all the items. It must be the same
-/// for all declared: in the first two calls, before any of them is measured, and in one more after the samples of each trial.
+/// `W` is what an iteration returns: what it did, such as a sum, a number of items, or all the items. It must be equal for
+/// all variants of a load: in the first two calls, before any of them is measured, and in one more after the samples of each trial.
 ///
 /// ```no_run
 /// # use by_turns::Bench;
@@ -51,7 +51,7 @@ pub struct Bench<'a, W> {
 pub(crate) struct Settings {
     pub(crate) load: String,
     pub(crate) unit: String,
-    /// How many of them an iteration does.
+    /// Units of work per iteration.
     pub(crate) units: u64,
     pub(crate) tolerance: f64,
     pub(crate) threads: bool,
@@ -62,7 +62,7 @@ type Function<'a, W> = dyn Fn(&mut Turn<'_, W>) + 'a;
 pub(crate) struct Declared<'a, W> {
     pub(crate) name: String,
     pub(crate) settings: Settings,
-    /// Bytes of its future.
+    /// How many bytes its future has.
     pub(crate) size: Option<u64>,
     function: Box<Function<'a, W>>,
 }
@@ -78,8 +78,8 @@ pub(crate) struct Variant {
     pub(crate) control: bool,
 }
 
-/// The turn of a variant: set up what it needs, then call [`iter`](Self::iter),
-/// [`iter_with`](Self::iter_with) or [`block_on`](Self::block_on) once.
+/// The turn of a variant: set up what it needs, then call [`iter`](Self::iter), [`iter_with`](Self::iter_with) or
+/// [`block_on`](Self::block_on) exactly once.
 pub struct Turn<'t, W> {
     /// Iterates as often as it likes.
     hand_over: &'t mut dyn FnMut(Workload<'_>),
@@ -88,19 +88,25 @@ pub struct Turn<'t, W> {
 }
 
 impl<W> Turn<'_, W> {
-    /// One call of `run` is one iteration. What stands before is not timed; dropping what `run` returns is.
+    /// Measures calls of `run`, each of which is one iteration. Code before this call is not timed; dropping what `run` returns is.
     pub fn iter(&mut self, mut run: impl FnMut() -> W) {
         (self.hand_over)(Workload::Repeated(&mut || drop(black_box(run()))));
         // The clock has stopped. So what is timed need not keep anything, and is not dearer for being proved.
         (self.check)(run());
     }
 
-    /// As [`iter`](Self::iter), with an input for each iteration, which `make` makes. Neither that is timed or counted, nor
-    /// dropping what `run` returns. An input that `run` does not return is dropped by it, within the time.
+    /// Measures calls of `run`, each with an input of its own from `make`. Neither making the input nor dropping the result is
+    /// timed or counted. An input that the result does not contain is dropped by `run`, within the time.
     ///
-    /// Inputs are made in batches, for [at most 64](by_turns_core::trial::sampling::BATCH) iterations at once, so that the clock
-    /// is not read around each: so many of them, and as many results, lie in memory together. Passing them is part of the
-    /// time, 2 to 3 ns, so use it for all variants of a load or for none.
+    /// Inputs are made in batches of at most 64, so that the clock is not read around every iteration: as many inputs and
+    /// results are in memory at once. Passing an input costs 2 to 3 ns, so use this for all variants of a load or for none.
+    ///
+    /// ```no_run
+    /// # fn with(turn: &mut by_turns::Turn<'_, Vec<u64>>) {
+    /// let items: Vec<u64> = (0..1000).rev().collect();
+    /// turn.iter_with(|| items.clone(), |mut items| { items.sort(); items });
+    /// # }
+    /// ```
     pub fn iter_with<I>(&mut self, mut make: impl FnMut() -> I, mut run: impl FnMut(I) -> W) {
         (self.hand_over)(Workload::Prepared(&mut Batch {
             make: &mut make,
@@ -111,11 +117,13 @@ impl<W> Turn<'_, W> {
         (self.check)(run(make()));
     }
 
-    /// One future of `run`, awaited to its end, is one iteration. All iterations of a sample are awaited one after the other
-    /// in one task, which `drive` drives to its end. Only the task's loop is timed: neither spawning it nor blocking on it.
+    /// Measures futures: one future of `run`, awaited to completion, is one iteration. All iterations of a sample are awaited
+    /// one after the other in one task, which `drive` runs to completion. Only the task's loop is timed: neither spawning the
+    /// task nor blocking on it. `run`, its futures and their results must be `Send + 'static`: share inputs by `Arc`.
     ///
     /// Let `drive` spawn the task, so that it is woken like any other: a future awaited directly in `block_on` is woken
     /// through the runtime's parker each time.
+    ///
     /// ```no_run
     /// # fn with(turn: &mut by_turns::Turn<'_, u64>) {
     /// let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -129,7 +137,7 @@ impl<W> Turn<'_, W> {
     /// `|task| block_on(task)`.
     ///
     /// # Panics
-    /// Where `drive` returns before the task has ended.
+    /// If `drive` returns before the task has completed.
     pub fn block_on<R, F>(&mut self, mut drive: impl FnMut(Task), run: R)
     where
         R: FnMut() -> F + Send + 'static,
@@ -184,8 +192,8 @@ impl<I, W, M: FnMut() -> I, R: FnMut(I) -> W> Prepared for Batch<I, W, M, R> {
 }
 
 impl<'a, W: PartialEq + Debug> Bench<'a, W> {
-    /// A bench of this name. Any text is a name, here and for variants, loads and units. The bench's folder has the same name
-    /// where it is lower-case words joined by hyphens, else one that is made of it.
+    /// Begins a bench of this name. Names may be any non-empty text, here and for variants, loads and units. The bench's files
+    /// are named after it if it is lower-case words joined by hyphens, else after its letters and digits and a hash.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();
         let next = Settings {
@@ -199,41 +207,64 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         Self { title: escaped(&name), name: file_name(&name), declared: vec![], next }
     }
 
-    /// Adds a variant of doing the work. The first one with a parameter is what the others with it are compared with.
+    /// Adds a variant. The first one of a load is the baseline: the others of that load are compared with it.
     pub fn variant(mut self, name: impl Into<String>, function: impl Fn(&mut Turn<'_, W>) + 'a) -> Self {
         let (settings, function) = (self.next.clone(), Box::new(function));
         self.declared.push(Declared { name: escaped(&name.into()), settings, size: None, function });
         self
     }
 
-    /// The future of the variant that was added last has so many bytes, as `size_of_val(&future)` tells.
+    /// Says how many bytes the future of the variant added last has: a count, shown in the table and checked by `--gate`.
+    ///
+    /// ```no_run
+    /// # use by_turns::Bench;
+    /// # async fn read() -> u64 { 1 }
+    /// # fn with(bench: Bench<'_, u64>) -> Bench<'_, u64> {
+    /// bench.variant("read", |turn| turn.iter(|| 1)).future_bytes(size_of_val(&read()))
+    /// # }
+    /// ```
     ///
     /// # Panics
-    /// Where there is no variant yet.
+    /// If there is no variant yet.
     pub fn future_bytes(mut self, bytes: usize) -> Self {
         self.declared.last_mut().expect("call `future_bytes` after `variant`").size = Some(bytes as u64);
         self
     }
 
-    /// One iteration of the variants that follow does `number` units of work, such as requests; times are told by unit, with how
-    /// many are done a second. For throughput in bytes, as `Throughput::Bytes` of criterion, say `.unit("byte", number)`.
+    /// Says that one iteration of the variants that follow does `number` units of work, such as requests: the table shows the
+    /// time per unit, and units a second. For throughput in B/s, as by criterion's `Throughput::Bytes`, the unit is `byte`. Counts
+    /// remain those of an iteration.
     ///
     /// # Panics
-    /// If that is none.
+    /// If `number` is 0.
     pub fn unit(mut self, unit: impl Into<String>, number: u64) -> Self {
         assert!(number > 0, "an iteration must do at least one unit of work");
         (self.next.unit, self.next.units) = (escaped(&unit.into()), number);
         self
     }
 
-    /// The load of the variants that follow, such as `tasks=100`: only variants with the same parameter are compared.
+    /// Names the load of the variants that follow, such as `tasks=100`: only variants of the same load are compared.
     pub fn load(mut self, parameter: impl Into<String>) -> Self {
         self.next.load = escaped(&parameter.into());
         self
     }
 
-    /// Declares variants for each of these loads, which are named after `name`, such as `items=10`. What `declare` sets holds
-    /// for the variants of its load only.
+    /// Calls `declare` with each of these loads, which are named after `name`, such as `items=10`. What `declare` sets holds for
+    /// that load only.
+    ///
+    /// ```no_run
+    /// # use by_turns::Bench;
+    /// # fn main() {
+    /// Bench::new("sum")
+    ///     .loads("items", [10, 1000], |bench, n: u64| {
+    ///         bench
+    ///             .unit("item", n)
+    ///             .variant("loop", move |turn| turn.iter(|| { let mut sum = 0; for item in 0..n { sum += item } sum }))
+    ///             .variant("formula", move |turn| turn.iter(|| n * (n - 1) / 2))
+    ///     })
+    ///     .main();
+    /// # }
+    /// ```
     pub fn loads<L: Display>(
         mut self,
         name: &str,
@@ -249,8 +280,15 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         self
     }
 
-    /// How small a difference matters for the variants that follow, as a share: [`tolerance::COMPUTATION`] unless you say
-    /// otherwise. Choose it before you measure. That of the first variant with a parameter holds for all of them.
+    /// Says how small a difference matters for the variants that follow, as a share: 0.02 is 2 %. By default
+    /// [`tolerance::COMPUTATION`], 1 %. Choose it before you measure. That of a baseline holds for all variants of its load.
+    ///
+    /// ```no_run
+    /// # use by_turns::{Bench, tolerance};
+    /// # fn with(bench: Bench<'_, u64>) -> Bench<'_, u64> {
+    /// bench.tolerance(tolerance::CALLS).variant("direct", |turn| turn.iter(|| 1))
+    /// # }
+    /// ```
     ///
     /// # Panics
     /// If it is not between 0 and 1.
@@ -260,9 +298,21 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         self
     }
 
-    /// The variants that follow use several threads: trials do not wait for an undisturbed core, and instructions, which callgrind
-    /// counts on one thread, are not counted. Less than [`tolerance::THREADS`] does not matter, unless you say so
-    /// afterwards. The first variant with a parameter says it for all of them.
+    /// Says that the variants that follow use several threads: their samples do not wait for an undisturbed core, and
+    /// instructions and system calls, which valgrind counts on one thread, are left out. Sets the tolerance to
+    /// [`tolerance::THREADS`], 5 %; for another one, call [`tolerance`](Self::tolerance) afterwards. Nothing unsets it, but
+    /// within [`loads`](Self::loads) it holds for that load only. A baseline's setting holds for all variants of its load.
+    ///
+    /// ```no_run
+    /// # use by_turns::Bench;
+    /// # fn main() {
+    /// Bench::new("handover")
+    ///     .threads()
+    ///     .variant("thread", |turn| turn.iter(|| std::thread::spawn(|| 7).join().unwrap()))
+    ///     .variant("scope", |turn| turn.iter(|| std::thread::scope(|scope| scope.spawn(|| 7).join().unwrap())))
+    ///     .main();
+    /// # }
+    /// ```
     pub fn threads(mut self) -> Self {
         (self.next.threads, self.next.tolerance) = (true, tolerance::THREADS);
         self

@@ -174,8 +174,8 @@ impl Episode {
             return Ok(());
         }
         Err(format!(
-            "{}: in this process, a baseline does other work in its first call than in the one before it. The program's main runs \
-             again in each process that measures, and must have the same input each time: no standard input, no random \
+            "{}: a baseline's first result in this process differs from that in the process that started it. The program's main \
+             runs again in each process that measures, and must have the same input each time: no standard input, no random \
              seed of its own, no file that changes",
             self.bench
         ))

@@ -37,8 +37,12 @@ use by_turns_core::trial::rounds;
 const ELSEWHERE: &str = "by-turns measures on Unix; here it proves equal work only";
 
 impl<W: PartialEq + Debug> Bench<'_, W> {
-    /// Does what the arguments of the program ask for: see `cargo bench -- --help`. Ends the program with status 1 where
-    /// something fails, or where variants do not do equal work. The program's main runs again in each process that measures.
+    /// Does what the arguments of the program ask for: see `cargo bench -- --help`.
+    ///
+    /// A program may hold several benches, one after the other: where the work of this one is done, or no variant of it is
+    /// chosen, this returns. It ends the program with status 1 if something fails, variants do not do equal work or a gate does
+    /// not pass; with 130 after Ctrl-C and 143 when terminated; and with 0 in the processes that it starts to measure and to
+    /// count, each of which runs the program's main again. So put nothing behind it that must happen.
     pub fn main(self) {
         panics::record_places();
         let done = if callgrind::is_here() { self.counted() } else { self.done() };

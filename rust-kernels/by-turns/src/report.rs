@@ -12,53 +12,54 @@ use by_turns_core::base::key::Key;
 use by_turns_core::base::number::{grouped, rate, time};
 use by_turns_core::judge::verdict::{Judged, Needed, Verdict};
 
-/// All that a bench says.
+/// All that a bench says, as `--format json` prints it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Report {
-    /// The bench.
+    /// The name of the bench.
     pub bench: String,
     /// What was measured: processes, rounds, link orders.
     pub measured: String,
-    /// A line for each variant.
+    /// The variants, in the order in which they were declared, then the A/A controls.
     pub variants: Vec<Line>,
-    /// What would decide what is undecided, and what is missing.
+    /// The notes below the table: what is missing, what would decide it, what disturbed it.
     pub notes: Vec<String>,
     /// The folder of the samples.
     pub samples: String,
 }
 
-/// One variant.
+/// One variant. Intervals are of 95 %, over processes.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Line {
-    /// Its name.
+    /// The name of the variant, with ` (A/A)` if it is a control.
     pub variant: String,
-    /// Its load.
+    /// The name of its load, or nothing.
     pub load: String,
-    /// What an iteration does.
+    /// The unit of work.
     pub unit: String,
-    /// How many of them.
+    /// Units of work per iteration.
     pub units: u64,
-    /// Of one unit of work, in the middle over rounds.
+    /// Nanoseconds per unit of work: the median over rounds.
     pub time_ns: f64,
-    /// The ends of its interval of 95 %, over processes.
+    /// Nanoseconds per unit of work: `[low, high]` of its interval.
     pub time_interval_ns: Option<[f64; 2]>,
-    /// The median absolute deviation of rounds from it.
+    /// Nanoseconds per unit of work: the median absolute deviation of rounds from `time_ns`.
     pub time_deviation_ns: Option<f64>,
-    /// What it is compared with.
+    /// The name of the variant that it is compared with; none for a baseline.
     pub baseline: Option<String>,
-    /// Whether it is that, measured a second time.
+    /// Whether it is its baseline, measured a second time.
     pub control: bool,
-    /// Time over that of the baseline, with its interval of 95 %.
+    /// Its time divided by that of the baseline in the same round: `[value, low, high]`.
     pub ratio: Option<[f64; 3]>,
-    /// The same on an undisturbed machine.
+    /// The same of the lowest tenth of the times in each process: `[value, low, high]`; for one thread only.
     pub undisturbed: Option<[f64; 3]>,
     /// `slower`, `faster`, `same` or `undecided`; none where nothing is concluded.
     pub verdict: Option<String>,
     /// Why there is no verdict.
     pub reason: Option<String>,
-    /// What is exact, by counter, of an iteration.
+    /// Counts per iteration: `instructions`, `system_calls`, `allocations`, `allocated_bytes`, `future_bytes` and, if not 1,
+    /// `units`. Where iterations differ, `<counter>_varies` is by how much.
     pub counts: BTreeMap<String, u64>,
 }
 
