@@ -96,11 +96,6 @@ const OPTIONS: &[(&str, Value)] = &[
     ("-Z", Value::Of("feature")),
 ];
 
-const QUICK: Profile = Profile { name: "quick", processes: 4, rounds: 3 };
-/// Half of an interval over so many processes is 0.42 of their standard deviation, which is 1 to 5 % with link orders.
-const STANDARD: Profile = Profile { name: "standard", processes: 24, rounds: 24 };
-const LONG: Profile = Profile { name: "thorough", processes: 96, rounds: 24 };
-
 /// What is to be done with the bench.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
@@ -133,6 +128,8 @@ pub struct Arguments {
     ignored: bool,
     /// How much is measured.
     pub profile: Profile,
+    /// How many processes, whichever profile is named before or after.
+    processes: Option<u32>,
     /// How the table is printed.
     pub format: Format,
     /// Whether ratios are drawn as well.
@@ -156,12 +153,13 @@ impl Arguments {
     /// The first that is not understood.
     pub fn of(given: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut found = Self {
-            task: Task::Prove,
+            task: Task::Measure,
             filter: vec![],
             skip: vec![],
             exact: false,
             ignored: false,
-            profile: STANDARD,
+            profile: Profile::STANDARD,
+            processes: None,
             format: Format::Pretty,
             plot: false,
             quiet: false,
@@ -171,7 +169,7 @@ impl Arguments {
             allowed: BTreeMap::new(),
         };
         // Cargo says `--bench` for `cargo bench`, and not for `cargo test`.
-        let (mut bench, mut other) = (false, None);
+        let mut options = Vec::new();
         let mut words = given.into_iter().peekable();
         while let Some(word) = words.next() {
             if word == "--" {
@@ -198,63 +196,76 @@ impl Arguments {
                     .or_else(|| words.next_if(|next| !next.starts_with('-')))
                     .ok_or_else(|| format!("{name} needs a value: {what}"))?,
             };
-            match *name {
-                "--bench" => bench = true,
-                "--test" => other = Some(Task::Prove),
-                "--list" => other = Some(Task::List),
-                "--help" | "-h" => return Ok(Self { task: Task::Help, ..found }),
-                "--save-counts" => other = Some(Task::Count(PathBuf::from(value))),
-                "--gate" => other = Some(Task::Gate(PathBuf::from(value))),
-                "--exact" => found.exact = true,
-                "--skip" => found.skip.push(value),
-                "--ignored" => found.ignored = true,
-                "--quick" => found.profile = QUICK,
-                "--long" => found.profile = LONG,
-                "--processes" => {
-                    let number = value.parse().ok().filter(|number| *number > 0);
-                    found.profile.processes =
-                        number.ok_or_else(|| format!("--processes: {value:?} is no number above 0"))?;
-                }
-                "--budget" => {
-                    let time = budget::parse(&value);
-                    found.budget = Some(
-                        time.ok_or_else(|| format!("--budget: {value:?} is not like 60s, 2m or 500ms"))?,
-                    );
-                }
-                "--pin" => {
-                    let core = value.parse();
-                    found.pin =
-                        Some(core.map_err(|_| format!("--pin: {value:?} is not the number of a core"))?);
-                }
-                "--format" => found.format = Format::of(&value)?,
-                "--plot" => found.plot = true,
-                "--quiet" | "-q" => found.quiet = true,
-                "--no-layouts" => found.layouts = false,
-                "--allow" => {
-                    let (counter, most) = value.split_once('=').unwrap_or((&value, ""));
-                    if !COUNTERS.iter().any(|(known, _)| *known == counter) {
-                        return Err(format!(
-                            "--allow: {counter:?} is none of {}",
-                            COUNTERS.map(|(name, _)| name).join(", ")
-                        ));
-                    }
-                    let most = most.parse().ok().filter(|most| *most >= 0.0);
-                    let most =
-                        most.ok_or_else(|| format!("--allow: {value:?} is not like instructions=2"))?;
-                    found.allowed.insert(counter.to_owned(), most);
-                }
-                _ => {} // without effect
+            options.push(*name);
+            found.set(name, value)?;
+            if found.task == Task::Help {
+                return Ok(found);
             }
         }
-        found.task = match other {
-            Some(Task::Count(_) | Task::Gate(_)) if !bench => {
+        let (bench, has) = (options.contains(&"--bench"), |name: &&str| options.contains(name));
+        if let Task::Count(_) | Task::Gate(_) = found.task {
+            if !bench {
                 return Err("only an optimised program is counted: use `cargo bench`".to_owned());
             }
-            Some(task) => task,
-            None if bench => Task::Measure,
-            None => Task::Prove,
-        };
+            if let Some(name) = ["--format", "--plot", "--pin", "--budget"].into_iter().find(has) {
+                return Err(format!(
+                    "{name} has no effect on counts: leave out --save-counts and --gate, or it"
+                ));
+            }
+        }
+        if has(&"--allow") && !matches!(found.task, Task::Gate(_)) {
+            return Err("--allow needs --gate".to_owned());
+        }
+        if found.task == Task::Measure && !bench {
+            found.task = Task::Prove;
+        }
+        found.profile.processes = found.processes.unwrap_or(found.profile.processes);
         Ok(found)
+    }
+
+    /// Does what an option says.
+    fn set(&mut self, name: &str, value: String) -> Result<(), String> {
+        match name {
+            "--test" => self.task = Task::Prove,
+            "--list" => self.task = Task::List,
+            "--help" | "-h" => self.task = Task::Help,
+            "--save-counts" => self.task = Task::Count(PathBuf::from(value)),
+            "--gate" => self.task = Task::Gate(PathBuf::from(value)),
+            "--exact" => self.exact = true,
+            "--skip" => self.skip.push(value),
+            "--ignored" => self.ignored = true,
+            "--quick" => self.profile = Profile::QUICK,
+            "--long" => self.profile = Profile::LONG,
+            "--processes" => {
+                let number = value.parse().ok().filter(|number| *number > 0);
+                let wrong = || format!("--processes: {value:?} is no number above 0");
+                self.processes = Some(number.ok_or_else(wrong)?);
+            }
+            "--budget" => {
+                let wrong = || format!("--budget: {value:?} is not like 60s, 2m or 500ms");
+                self.budget = Some(budget::parse(&value).ok_or_else(wrong)?);
+            }
+            "--pin" => {
+                let wrong = |_| format!("--pin: {value:?} is not the number of a core");
+                self.pin = Some(value.parse().map_err(wrong)?);
+            }
+            "--format" => self.format = Format::of(&value)?,
+            "--plot" => self.plot = true,
+            "--quiet" | "-q" => self.quiet = true,
+            "--no-layouts" => self.layouts = false,
+            "--allow" => {
+                let (counter, most) = value.split_once('=').unwrap_or((&value, ""));
+                if !COUNTERS.iter().any(|(known, _)| *known == counter) {
+                    let known = COUNTERS.map(|(name, _)| name).join(", ");
+                    return Err(format!("--allow: {counter:?} is none of {known}"));
+                }
+                let most = most.parse().ok().filter(|most| *most >= 0.0);
+                let wrong = || format!("--allow: {value:?} is not like instructions=2");
+                self.allowed.insert(counter.to_owned(), most.ok_or_else(wrong)?);
+            }
+            _ => {} // without effect
+        }
+        Ok(())
     }
 
     /// The keys of what is wanted of all that a bench can measure; baselines only where they are wanted themselves.
@@ -364,14 +375,20 @@ mod tests {
 
     #[test]
     fn every_option_is_understood_with_its_value() {
-        let found = of("box --quick --processes 7 --plot --format csv --no-layouts --gate base.csv --allow instructions=2.5 --bench")
-            .expect("all are known");
-        assert_eq!(found.profile, Profile { processes: 7, ..QUICK });
+        let found =
+            of("box --processes 7 --quick --no-layouts --gate base.csv --allow instructions=2.5 --bench")
+                .expect("all are known");
+        assert_eq!(found.profile, Profile { processes: 7, ..Profile::QUICK });
         assert_eq!(found.task, Task::Gate(PathBuf::from("base.csv")));
         assert_eq!(found.allowed, BTreeMap::from([("instructions".to_owned(), 2.5)]));
-        assert!(found.plot && found.format == Format::Csv && !found.layouts && !found.quiet);
-        assert_eq!(found, of("box --quick --processes=7 --plot --format=csv --no-layouts --gate=base.csv --allow=instructions=2.5 --bench").expect("the same"));
-        assert_eq!(of("--long").expect("known").profile, LONG);
+        assert!(!found.layouts && !found.quiet);
+        assert_eq!(
+            found,
+            of("box --quick --processes=7 --no-layouts --gate=base.csv --allow=instructions=2.5 --bench")
+                .expect("the same")
+        );
+        let found = of("--plot --format csv --long --bench").expect("known");
+        assert!(found.plot && found.format == Format::Csv && found.profile == Profile::LONG);
         assert_eq!(task("--save-counts=a/b.csv --bench"), Task::Count(PathBuf::from("a/b.csv")));
     }
 
@@ -409,6 +426,9 @@ mod tests {
             ("--allow allocations=-1", "is not like instructions=2"),
             ("--allow alloc=1", "\"alloc\" is none of instructions, allocations, "),
             ("--save-counts x", "use `cargo bench`"),
+            ("--bench --allow allocations=1", "--allow needs --gate"),
+            ("--bench --gate x --plot", "--plot has no effect on counts"),
+            ("--budget 9s --save-counts x --bench", "--budget has no effect on counts"),
         ] {
             let why = of(wrong).expect_err(wrong);
             assert!(why.contains(said), "{wrong}: {why}");

@@ -15,12 +15,30 @@ pub struct Profile {
     pub processes: u32,
     /// Rounds in each of them.
     pub rounds: u32,
+    /// The time for all of them, unless the user gives another one; else [`PROCESS`] for each, and a minute at least.
+    pub budget: Option<Duration>,
+    /// Whether a verdict is given.
+    pub concludes: bool,
 }
 
-/// So much for each process, unless the bench says otherwise: a minute for 24.
+impl Profile {
+    /// For a look.
+    pub const QUICK: Self = Self {
+        name: "quick",
+        processes: 4,
+        rounds: 3,
+        budget: Some(Duration::from_secs(5)),
+        concludes: false,
+    };
+    /// Half of an interval over so many processes is 0.42 of their standard deviation, which is 1 to 5 % with link orders.
+    pub const STANDARD: Self =
+        Self { name: "standard", processes: 24, rounds: 24, budget: None, concludes: true };
+    /// For small differences.
+    pub const LONG: Self = Self { name: "thorough", processes: 96, ..Self::STANDARD };
+}
+
+/// So much for each process: a minute for 24.
 const PROCESS: Duration = Duration::from_millis(2_500);
-/// For a look.
-const QUICK: Duration = Duration::from_secs(5);
 
 /// A time such as `60s`, `2m` or `500ms`; without a unit it is in seconds.
 pub fn parse(text: &str) -> Option<Duration> {
@@ -66,9 +84,7 @@ pub struct Plan {
 impl Plan {
     /// What to measure of so many variants, a call of which takes about `call`.
     pub fn new(profile: &Profile, budget: Option<Duration>, variants: usize, call: Duration) -> Self {
-        let quick = profile.name == "quick";
-        let usual = if quick { QUICK } else { PROCESS * profile.processes.max(24) };
-        let budget = budget.unwrap_or(usual);
+        let budget = budget.or(profile.budget).unwrap_or(PROCESS * profile.processes.max(24));
         // Each variant is called three times to prove equal work, and in a round at least once to warm up, once for each
         // sample and once to be checked.
         let calls = (3 + 1 + SAMPLES + 1) * variants;
@@ -79,7 +95,7 @@ impl Plan {
             rounds: profile.rounds,
             samples: if long { 1 } else { SAMPLES },
             call,
-            least: if quick { 1 } else { profile.processes.min(LEAST_EPISODES as u32) },
+            least: if profile.concludes { profile.processes.min(LEAST_EPISODES as u32) } else { 1 },
         }
     }
 
@@ -106,8 +122,7 @@ impl Plan {
         if done >= self.processes || done >= self.least && one > left {
             return None;
         }
-        let goal = if done < self.least { self.least.max(self.processes) } else { self.processes };
-        Some(left / (goal - done))
+        Some(left / (self.processes - done))
     }
 
     /// About how much longer it takes.
@@ -142,8 +157,7 @@ impl Plan {
 mod tests {
     use super::*;
 
-    const STANDARD: Profile = Profile { name: "standard", processes: 24, rounds: 24 };
-    const QUICK: Profile = Profile { name: "quick", processes: 4, rounds: 3 };
+    const STANDARD: Profile = Profile::STANDARD;
 
     /// How many processes and rounds are measured where `one` is the start of a process and `round` a round, and how long
     /// that takes.
@@ -195,7 +209,7 @@ mod tests {
         assert_eq!((processes, rounds), (4, 4), "fewer conclude nothing");
         let cut = plan.cut(processes, rounds, elapsed).expect("cut");
         assert!(cut.ends_with("; this minimum took 120 s"), "{cut}");
-        let plan = Plan::new(&QUICK, None, 3, 10 * call);
+        let plan = Plan::new(&Profile::QUICK, None, 3, 10 * call);
         assert_eq!(measured(&plan, 10 * call, 90 * call).0, 1, "a look concludes nothing anyhow");
         let minutes = Plan::new(&STANDARD, parse("2m"), 3, call);
         assert_eq!(measured(&minutes, call, 9 * call).0, 24);
@@ -214,9 +228,9 @@ mod tests {
     #[test]
     fn more_processes_have_more_time() {
         let budget = |profile: &Profile| Plan::new(profile, None, 2, Duration::ZERO).budget.as_secs_f64();
-        let many = |processes| Profile { name: "standard", processes, rounds: 24 };
+        let many = |processes| Profile { processes, ..STANDARD };
         assert_eq!([24, 96, 4].map(many).map(|profile| budget(&profile)), [60.0, 240.0, 60.0]);
-        assert_eq!(budget(&QUICK), 5.0);
+        assert_eq!(budget(&Profile::QUICK), 5.0);
     }
 
     #[test]

@@ -317,7 +317,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let rows: Vec<Row> = compared.iter().map(row).collect();
         let judged: HashMap<&Key, _> =
             compared.iter().map(|variant| &variant.key).zip(judge(&rows)).collect();
-        let quick = profile.name == "quick";
+        let quick = !profile.concludes;
         if quick {
             notes.push("nothing is concluded: --quick shows that everything works".to_owned());
         }
@@ -489,7 +489,7 @@ mod tests {
         let control = |ratio: f64| 100.0 + (ratio - 1.0075);
         let measured: [&dyn Fn(f64) -> f64; 3] = [&|_| 100.0, &|ratio| 100.0 * ratio, &control];
         let trials = variants.iter().zip(measured).map(|(variant, of)| (variant.key.clone(), times(of)));
-        let profile = Profile { name: "standard", processes: ratios.len() as u32, rounds };
+        let profile = Profile { processes: ratios.len() as u32, rounds, ..Profile::STANDARD };
         let mut notes = vec![];
         let lines = bench.judged(&variants, &trials.collect(), &[], &profile, None, &mut notes);
         (lines.into_iter().nth(1).expect("b"), notes)
