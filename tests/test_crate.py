@@ -339,6 +339,27 @@ def test_others_run_it_like_a_test(own):
     assert wrong.returncode != 0 and "unknown option --quik; did you mean --quick?" in wrong.stderr
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="for many Macs there is no valgrind")
+def test_without_valgrind_counts_are_not_saved_and_only_those_that_need_none_pass_the_gate(own, tmp_path):
+    own.cargo("bench", "--list")
+    program, *_ = (own.folder / "target" / "release" / "deps").glob("own-" + 16 * "[0-9a-f]")
+    base = tmp_path / "base.csv"
+
+    def ran(option: str) -> subprocess.CompletedProcess[str]:
+        words = [program, "--bench", option, str(base)]
+        environ = {"PATH": "", "CARGO_PKG_NAME": "your-own"}
+        return subprocess.run(words, cwd=own.folder, env=environ, capture_output=True, text=True)
+
+    saved = ran("--save-counts")
+    assert saved.returncode == 1 and "valgrind is not installed" in saved.stderr and not base.exists()
+    row = "package,bench,variant,load,counter,value\nyour-own,own,inline,,{}\n"
+    for counted, status in [("allocations,0", 0), ("instructions,9", 1)]:
+        base.write_text(row.format(counted), encoding="utf-8")
+        compared = ran("--gate")
+        assert compared.returncode == status and "valgrind is not installed" in compared.stdout, compared
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 def test_a_gate_passes_what_is_equal_and_stops_what_allocates_more(own, tmp_path):
     base = tmp_path / "of" / "base.csv"
     counted = own.cargo("bench", "--save-counts", str(base))

@@ -361,6 +361,12 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         Ok(variants)
     }
 
+    /// What is set for the baseline of a variant, and so for all that is compared with that.
+    pub(crate) fn settings(&self, variants: &[Variant], variant: &Variant) -> &Settings {
+        let baseline = variant.baseline.map_or(variant, |baseline| &variants[baseline]);
+        &self.declared[baseline.declared].settings
+    }
+
     /// What a variant is compared with, in units of work.
     pub(crate) fn pair(&self, variants: &[Variant], variant: &Variant) -> Option<Pair> {
         let baseline = &variants[variant.baseline?];
@@ -402,23 +408,12 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         }
     }
 
-    /// Proves that all of these do equal work in the first two calls of each.
+    /// Proves that all of these do equal work in the first two calls of each. `brief`: notes what the baselines do in their
+    /// first call, for the comparison after the samples of each trial, and no more.
     ///
     /// # Errors
     /// Which one does not, and what it did instead.
-    pub(crate) fn prove(&self, variants: &[Variant]) -> Result<Proved<W>, String> {
-        self.compared(variants, false)
-    }
-
-    /// Notes what the baselines do in their first call, for the comparison after the samples of each trial, and no more.
-    ///
-    /// # Errors
-    /// Which one fails.
-    pub(crate) fn prove_briefly(&self, variants: &[Variant]) -> Result<Proved<W>, String> {
-        self.compared(variants, true)
-    }
-
-    fn compared(&self, variants: &[Variant], brief: bool) -> Result<Proved<W>, String> {
+    pub(crate) fn prove(&self, variants: &[Variant], brief: bool) -> Result<Proved<W>, String> {
         if size_of::<W>() == 0 {
             return Err(format!(
                 "{}: the variants return nothing, so it cannot be proved that they do equal work. Let each return what it did: \
@@ -454,16 +449,14 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// What a variant returns after so many calls of one set-up.
     fn work_of(&self, way: usize, before: usize) -> Result<W, TrialError> {
         let done = Cell::new(None);
-        let function = |bencher: &mut Bencher<'_>| {
-            (self.declared[way].function)(&mut Turn {
-                hand_over: &mut |workload| bencher.hand_over(workload),
-                check: &mut |work| done.set(Some(work)),
-            });
-        };
+        let function = self.checked(way, |work| {
+            done.set(Some(work));
+            None
+        });
         bencher::call(&function, &mut |mut workload| {
             workload.single(|run| (0..before).for_each(|_| run()));
         })?;
-        Ok(done.into_inner().expect("it called iter"))
+        Ok(done.take().expect("it called iter"))
     }
 }
 
@@ -568,12 +561,19 @@ mod tests {
         assert_eq!(names(&variants), ["b/a", "b/b", "b/c@n=2", "b/d@n=2", "b/a (A/A)", "b/c (A/A)@n=2"]);
         let baselines: Vec<Option<usize>> = variants.iter().map(|variant| variant.baseline).collect();
         assert_eq!(baselines, [None, Some(0), None, Some(2), Some(0), Some(2)]);
-        bench.prove(&variants).expect("equal work, for each parameter");
+        bench.prove(&variants, false).expect("equal work, for each parameter");
         let some = bench.variants(|key| key.variant == "d").expect("sound");
         assert_eq!(names(&some), ["b/c@n=2", "b/d@n=2", "b/c (A/A)@n=2"]);
         let alone = bench.variants(|key| key.variant == "c").expect("its equal work can be proved");
         assert_eq!(names(&alone), ["b/c@n=2"]);
-        bench.prove(&alone).expect("equal in its first two calls");
+        bench.prove(&alone, false).expect("equal in its first two calls");
+    }
+
+    #[test]
+    fn what_is_set_for_a_baseline_holds_for_what_is_compared_with_it() {
+        let bench = bench(&[("a", 1)]).threads().variant("b", |turn| turn.iter(|| 1));
+        let variants = bench.variants(|_| true).expect("sound");
+        assert!(variants.iter().all(|variant| !bench.settings(&variants, variant).threads));
     }
 
     #[test]
@@ -590,8 +590,9 @@ mod tests {
 
     #[test]
     fn unequal_work_is_refused() {
-        let refusal =
-            |bench: Bench<'_, u64>| bench.prove(&bench.variants(|_| true).expect("sound")).unwrap_err();
+        let refusal = |bench: Bench<'_, u64>| {
+            bench.prove(&bench.variants(|_| true).expect("sound"), false).unwrap_err()
+        };
         let wrong = refusal(bench(&[("a", 1), ("b", 2)]));
         let lines = [
             "b/b returned a different result in its first call from b/a in its first call; either may be wrong:",
@@ -615,7 +616,7 @@ mod tests {
         let nothing =
             Bench::new("b").variant("a", |turn| turn.iter(|| ())).variant("b", |turn| turn.iter(|| ()));
         let variants = nothing.variants(|_| true).expect("sound");
-        assert!(nothing.prove(&variants).unwrap_err().contains("return nothing"));
+        assert!(nothing.prove(&variants, false).unwrap_err().contains("return nothing"));
     }
 
     #[test]
@@ -623,7 +624,7 @@ mod tests {
         let nan = Bench::new("b")
             .variant("a", |turn| turn.iter(|| vec![1.0, f64::NAN]))
             .variant("b", |turn| turn.iter(|| vec![1.0, f64::NAN]));
-        let wrong = nan.prove(&nan.variants(|_| true).expect("sound")).unwrap_err();
+        let wrong = nan.prove(&nan.variants(|_| true).expect("sound"), false).unwrap_err();
         assert_eq!(
             wrong,
             "what b/a returns is not equal to itself, as NaN is: return its bits, or a sum without NaN. It did [1.0, NaN]"
@@ -631,7 +632,7 @@ mod tests {
         let one = Bench::new("b")
             .variant("a", |turn| turn.iter(|| 1.0))
             .variant("b", |turn| turn.iter(|| f64::NAN));
-        let wrong = one.prove(&one.variants(|_| true).expect("sound")).unwrap_err();
+        let wrong = one.prove(&one.variants(|_| true).expect("sound"), false).unwrap_err();
         assert!(wrong.starts_with("what b/b returns is not equal to itself"), "{wrong}");
     }
 
@@ -653,7 +654,7 @@ mod tests {
                 });
             });
             let variants = wears_out.variants(|_| true).expect("sound");
-            let proved = wears_out.prove(&variants).expect("equal in the first two calls");
+            let proved = wears_out.prove(&variants, false).expect("equal in the first two calls");
             let [a, b] = [0, 1].map(|at| trial.run(&wears_out.proved(&variants, at, &proved)));
             assert!(a.is_ok());
             match b {
@@ -763,10 +764,10 @@ mod tests {
             })
             .variant("alone", |turn| turn.block_on(block_on, || async { 7 }));
         let variants = driven.variants(|_| true).expect("sound");
-        driven.prove(&variants).expect("equal work");
+        driven.prove(&variants, false).expect("equal work");
         let lost = Bench::new("b").variant("a", |turn| turn.block_on(drop, || async { 7 }));
         let lost = lost.variant("b", |turn| turn.iter(|| 7));
-        let refusal = lost.prove(&lost.variants(|_| true).expect("sound")).unwrap_err();
+        let refusal = lost.prove(&lost.variants(|_| true).expect("sound"), false).unwrap_err();
         assert!(refusal.contains("b/a failed: ") && refusal.contains("to completion"), "{refusal}");
     }
 
@@ -788,7 +789,7 @@ mod tests {
         assert_eq!(baselines[..6], [None, Some(0), None, Some(2), None, Some(4)]);
         let units: Vec<u64> = bench.declared.iter().map(|way| way.settings.units).collect();
         assert_eq!(units, [1, 1, 64, 64, 3, 3]);
-        bench.prove(&variants).expect("equal work, for each load");
+        bench.prove(&variants, false).expect("equal work, for each load");
     }
 
     #[test]

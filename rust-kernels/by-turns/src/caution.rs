@@ -4,13 +4,11 @@ use std::fs::{self, OpenOptions};
 use std::hint::black_box;
 use std::io::Write;
 use std::path::Path;
-use std::thread::available_parallelism;
-use std::time::Instant;
 
-use by_turns_core::base::machine;
+use crate::places::at;
 use by_turns_core::base::number::time;
 use by_turns_core::trial::sampling::timed;
-use by_turns_core::trial::undisturbed::{Met, take_met};
+use by_turns_core::trial::undisturbed::{Disturbance, take_disturbance};
 
 /// How the names of such files end.
 pub const MET: &str = "met";
@@ -20,43 +18,23 @@ pub const MET: &str = "met";
 /// # Errors
 /// Where it cannot be written.
 pub fn leave(file: &Path) -> Result<(), String> {
-    let Met { samples, again, disturbed } = take_met();
+    let Disturbance { samples, again, disturbed } = take_disturbance();
     let opened = OpenOptions::new().create(true).append(true).open(file);
-    let left = opened.and_then(|mut file| writeln!(file, "{samples} {again} {disturbed}"));
-    left.map_err(|error| format!("{}: {error}", file.display()))
+    opened.and_then(|mut file| writeln!(file, "{samples} {again} {disturbed}")).map_err(at(file))
 }
 
 /// What the samples of all processes have met, each of which left a line in this file.
-pub fn met(file: &Path) -> Met {
+pub fn met(file: &Path) -> Disturbance {
     let text = fs::read_to_string(file).unwrap_or_default();
-    text.lines().fold(Met::default(), |all, line| {
+    text.lines().fold(Disturbance::default(), |all, line| {
         let mut numbers = line.split(' ').map(|number| number.parse().unwrap_or(0));
         let mut next = || numbers.next().unwrap_or(0);
-        Met { samples: all.samples + next(), again: all.again + next(), disturbed: all.disturbed + next() }
+        Disturbance {
+            samples: all.samples + next(),
+            again: all.again + next(),
+            disturbed: all.disturbed + next(),
+        }
     })
-}
-
-/// The machine before anything was measured.
-pub struct Start {
-    load: Option<f64>,
-    steal_ms: Option<u64>,
-    when: Instant,
-}
-
-impl Start {
-    /// It is now.
-    pub fn now() -> Self {
-        let load = machine::load().map(|[last_minute, ..]| last_minute);
-        Self { load, steal_ms: machine::steal_ms(), when: Instant::now() }
-    }
-
-    /// What disturbed the bench since then, if it was much.
-    pub fn disturbed(&self, met: Met) -> Option<String> {
-        let cores = available_parallelism().map_or(1, usize::from);
-        let passed = self.when.elapsed().as_secs_f64() * 1e3 * cores as f64;
-        let stolen = machine::steal_ms().zip(self.steal_ms).map(|(now, then)| now.saturating_sub(then));
-        disturbed(self.load, cores, met, stolen.map_or(0.0, |stolen| stolen as f64 / passed))
-    }
 }
 
 /// More than this share of samples that were disturbed is told.
@@ -64,7 +42,8 @@ const MUCH: f64 = 0.1;
 /// More than this share of the processors' time that was stolen is told.
 const MUCH_STOLEN: f64 = 0.01;
 
-fn disturbed(load: Option<f64>, cores: usize, met: Met, stolen: f64) -> Option<String> {
+/// What disturbed the bench, if it was much: `load` at its start, what samples met, the share of time that was stolen.
+pub fn disturbed(load: Option<f64>, cores: usize, met: Disturbance, stolen: f64) -> Option<String> {
     let share = |of: u64| of as f64 / met.samples.max(1) as f64;
     let per_cent = |share: f64| format!("{:.0} %", share * 100.0);
     let mut said = vec![];
@@ -117,14 +96,14 @@ mod tests {
 
     #[test]
     fn what_disturbed_is_told_where_it_was_much() {
-        let met = Met { samples: 1000, again: 610, disturbed: 120 };
+        let met = Disturbance { samples: 1000, again: 610, disturbed: 120 };
         assert_eq!(
             disturbed(Some(14.2), 2, met, 0.034).expect("much"),
             "the machine was disturbed, which widens intervals: load 14 on 2 cores at the start; 61 % of samples were taken again; \
              12 % were kept although the core was shared; 3 % of the processors' time went to other virtual machines"
         );
-        assert_eq!(disturbed(Some(1.9), 2, Met { again: 90, disturbed: 10, ..met }, 0.005), None);
-        assert_eq!(disturbed(None, 2, Met::default(), 0.0), None, "several threads wait for no core");
+        assert_eq!(disturbed(Some(1.9), 2, Disturbance { again: 90, disturbed: 10, ..met }, 0.005), None);
+        assert_eq!(disturbed(None, 2, Disturbance::default(), 0.0), None, "several threads wait for no core");
     }
 
     #[test]
@@ -132,9 +111,9 @@ mod tests {
         let file = std::env::temp_dir().join(format!("by-turns-met-{}", std::process::id()));
         fs::write(&file, "10 2 1\n20 3 0\n").expect("a file");
         leave(&file).expect("a file");
-        assert_eq!(met(&file), Met { samples: 30, again: 5, disturbed: 1 });
+        assert_eq!(met(&file), Disturbance { samples: 30, again: 5, disturbed: 1 });
         fs::remove_file(&file).expect("it is there");
-        assert_eq!(met(&file), Met::default());
+        assert_eq!(met(&file), Disturbance::default());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use crate::builder::{self, Bench, Variant};
+use crate::places::named;
 use by_turns_core::base::allocator;
 use by_turns_core::base::csv;
 use by_turns_core::base::key::Key;
@@ -52,6 +53,10 @@ macro_rules! count_allocations {
     };
 }
 
+/// Why there are no instructions.
+pub(crate) const NO_VALGRIND: &str =
+    "instructions and system calls are not counted: valgrind is not installed";
+
 /// First line of a file of counts.
 const HEADER: &str = "package,bench,variant,load,counter,value";
 
@@ -75,9 +80,9 @@ pub(crate) fn save(
     replaced: impl Fn(&Key) -> bool,
     counts: &[Count],
 ) -> Result<(), String> {
-    let at = |error: io::Error| format!("{}: {error}", file.display());
+    let at = named(file);
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(at)?;
+    fs::create_dir_all(folder).map_err(&at)?;
     let _lock = lock::held(folder);
     let mut rows = match fs::read_to_string(file) {
         Ok(text) => rows(file, &text)?,
@@ -105,8 +110,7 @@ pub(crate) fn save(
 /// # Errors
 /// Of the file, or that it has none.
 pub(crate) fn load(file: &Path, package: &str, bench: &str) -> Result<Vec<Count>, String> {
-    let text = fs::read_to_string(file)
-        .map_err(|error| format!("{}: {error}; --save-counts writes it", file.display()))?;
+    let text = fs::read_to_string(file).map_err(|error| named(file)(error) + "; --save-counts writes it")?;
     let mut rows = rows(file, &text)?;
     rows.retain(|(of, count)| of == package && count.key.bench == bench);
     Ok(rows.into_iter().map(|(_, count)| count).collect())
@@ -167,7 +171,7 @@ pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
         counted.iter().for_each(|(counter, value)| note(counter, *value));
     }
     let alone: Vec<&&Variant> =
-        own.iter().filter(|variant| !bench.declared[variant.declared].settings.threads).collect();
+        own.iter().filter(|variant| !bench.settings(variants, variant).threads).collect();
     if alone.len() < own.len() {
         left_out.push(
             "instructions and system calls of variants with several threads are not counted".to_owned(),
@@ -183,8 +187,9 @@ pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
             .map_err(|error| format!("valgrind: {error}"))?
     };
     match executed {
-        None => left_out
-            .push("instructions and system calls are not counted: valgrind is not installed".to_owned()),
+        // There is none for many Macs.
+        None if cfg!(target_os = "macos") => left_out.push(NO_VALGRIND.to_owned()),
+        None => failed.push(NO_VALGRIND.to_owned()),
         Some(found) => {
             for (Variant { key, .. }, found) in alone.iter().zip(found) {
                 match found {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use crate::counts::{COUNTERS, Counted};
 use crate::format::plain;
+use crate::report::named;
 use by_turns_core::base::key::Key;
 use by_turns_core::base::number::grouped;
 use by_turns_core::count::table::Count;
@@ -74,8 +75,7 @@ pub fn compare(bench: &str, before: &[Count], after: &Counted, allowed: &BTreeMa
                 }
             };
             let shown = |value: Option<u64>| value.map_or("–".to_owned(), grouped);
-            let load = if key.parameter.is_empty() { String::new() } else { format!(" ({})", key.parameter) };
-            let name = plain(&format!("{}{load}", key.variant));
+            let name = plain(&named(&key.variant, &key.parameter));
             let counter = counter.replace('_', " ");
             let _ = writeln!(
                 rows,

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::places::{Places, at, metadata, output};
+use crate::places::{Places, at, metadata, output, rustc};
 use crate::store::Running;
 use by_turns_core::base::lock;
 
@@ -158,8 +158,7 @@ fn target(metadata: &Value, manifest: &Path, name: &str) -> Option<String> {
 
 /// LLVM's linker, as rustc brings it along.
 fn linker() -> Option<PathBuf> {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let root = output(Command::new(rustc).args(["--print", "sysroot"])).ok()?;
+    let root = output(rustc().args(["--print", "sysroot"])).ok()?;
     let hosts = fs::read_dir(Path::new(root.trim()).join("lib/rustlib")).ok()?;
     let places = hosts.filter_map(|host| Some(host.ok()?.path().join("bin/gcc-ld/ld.lld")));
     places.into_iter().find(|place| place.exists())

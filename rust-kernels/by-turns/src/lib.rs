@@ -20,7 +20,6 @@ mod store;
 
 pub use builder::{Bench, Turn};
 pub use by_turns_core::base::tolerance;
-pub use report::{Line, Report};
 
 #[doc(hidden)]
 pub use by_turns_core::{Counting, CountingAllocator};

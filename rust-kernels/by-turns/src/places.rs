@@ -24,8 +24,13 @@ pub fn at(path: &Path) -> impl Fn(io::Error) -> String {
             }
             _ => "",
         };
-        format!("{}: {error}{remedy}", path.display())
+        named(path)(error) + remedy
     }
+}
+
+/// An error of a file or folder, with its name.
+pub fn named(path: &Path) -> impl Fn(io::Error) -> String {
+    move |error| format!("{}: {error}", path.display())
 }
 
 /// What is known from the start.
@@ -115,6 +120,11 @@ pub fn metadata(places: &Places) -> Result<Value, String> {
     command.args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"]).arg(manifest);
     let text = output(command.current_dir(&places.stands))?;
     serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))
+}
+
+/// The compiler of this toolchain.
+pub fn rustc() -> Command {
+    Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
 }
 
 /// What a program prints.

@@ -78,16 +78,17 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             if episode.bench != self.name {
                 return Ok(()); // another bench of this program
             }
-            let proved = if episode.brief { self.prove_briefly(&variants)? } else { self.prove(&variants)? };
+            let proved = self.prove(&variants, episode.brief)?;
             episode.same_input(work(&proved))?;
             episode.measure(places.when, &self.measured(&variants, &proved), &neighbours(&variants))?;
             exit(0);
         }
         process::end_with_cargo(places.parent);
         let start = Instant::now();
-        let proved = self.prove(&variants)?;
+        let proved = self.prove(&variants, false)?;
         match &arguments.task {
-            Task::Prove | Task::Help | Task::List => {
+            Task::Help | Task::List => unreachable!("done before"),
+            Task::Prove => {
                 println!("{}: all do equal work; `cargo bench` measures them", self.title);
                 Ok(())
             }
@@ -128,15 +129,11 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     }
 
     fn measured<'b>(&'b self, variants: &'b [Variant], proved: &'b Proved<W>) -> Vec<Measured<'b>> {
-        // What is compared shares the processor alike: as the baseline does.
-        let threads = |variant: &Variant| match variant.baseline {
-            Some(baseline) => self.declared[variants[baseline].declared].settings.threads,
-            None => self.declared[variant.declared].settings.threads,
-        };
         let measured = |(at, variant): (usize, &Variant)| Measured {
             key: variant.key.clone(),
             function: Box::new(self.proved(variants, at, proved)),
-            threads: threads(variant),
+            // What is compared shares the processor alike: as the baseline does.
+            threads: self.settings(variants, variant).threads,
         };
         variants.iter().enumerate().map(measured).collect()
     }
@@ -158,7 +155,10 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let package = counts::package()?;
         let mut before = counts::load(file, &package, &self.title)?;
         before.retain(|count| self.among(variants)(&count.key));
-        let counted = counts::count(self, variants, None)?;
+        let mut counted = counts::count(self, variants, None)?;
+        if !before.iter().any(|count| count.counter == "instructions") {
+            counted.left_out.extend(counted.failed.extract_if(.., |why| why == counts::NO_VALGRIND));
+        }
         let gate = gate::compare(&format!("{package}, {}", self.title), &before, &counted, allowed);
         println!("{}", gate.table);
         if gate.passed { Ok(()) } else { exit(1) }
@@ -181,7 +181,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         process::no_pin(arguments.pin)?;
         let place = places.folder(&self.name)?;
         let running = Running::begin(&place)?;
-        let (before, quiet_before) = (Before::now(), caution::Start::now());
+        let before = Before::now();
         let mut progress = Progress::of(&self.title, arguments.quiet);
         progress.say("counting");
         let Counted { counts, left_out: mut notes, failed } =
@@ -223,8 +223,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         };
         let trials = trials(&taken)?;
         notes.extend(
-            quiet_before
-                .disturbed(caution::met(&running.folder.join("samples").with_extension(caution::MET))),
+            before.disturbed(caution::met(&running.folder.join("samples").with_extension(caution::MET))),
         );
         let measured = format!("{processes} processes, {orders}, {} rounds", taken.rounds);
         if let Err(why) = linked {
@@ -277,14 +276,13 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     fn strips(&self, variants: &[Variant], lines: &[Line], trials: &Trials) -> Vec<Strip> {
         let strip = |(variant, line): (&Variant, &Line)| {
             let pair = self.pair(variants, variant)?;
-            let baseline = &self.declared[variants[variant.baseline?].declared];
             let verdict = if variant.control { None } else { line.verdict.as_deref() };
             let ratio = line.ratio.map(|[ratio, ..]| format!("{ratio:.3}"));
             Some(Strip {
                 name: line.name(),
                 control: variant.control,
                 said: [ratio.as_deref(), verdict].into_iter().flatten().collect::<Vec<_>>().join(" "),
-                tolerance: baseline.settings.tolerance,
+                tolerance: self.settings(variants, variant).tolerance,
                 ratio: line.ratio,
                 processes: plot::by_process(&pair, trials),
             })
@@ -303,8 +301,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     ) -> Vec<Line> {
         let compared: Vec<&Variant> = variants.iter().filter(|variant| variant.baseline.is_some()).collect();
         let row = |variant: &&Variant| {
-            let baseline = &variants[variant.baseline.expect("compared")];
-            let settings = &self.declared[baseline.declared].settings;
+            let settings = self.settings(variants, variant);
             Row {
                 kind: store::kind(settings.threads).to_owned(),
                 group: settings.load.clone(),
@@ -365,9 +362,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             } else if let Some(reason) = judged.inconclusive {
                 notes.push(format!("{}: nothing is concluded: {reason}", line.name()));
             } else if let Some((needed, ratios)) = judged.needed.zip(judged.ratios) {
-                let tolerance =
-                    variant.baseline.map(|first| self.declared[variants[first].declared].settings.tolerance);
-                let alone = Verdict::at(ratios.typical.value, tolerance.expect("compared"));
+                let tolerance = self.settings(variants, variant).tolerance;
+                let alone = Verdict::at(ratios.typical.value, tolerance);
                 notes.push(to_decide(&line.name(), needed, alone, profile.processes, each));
             }
             line

@@ -116,7 +116,7 @@ impl Line {
 
     /// Its name, with its load where it has one.
     pub fn name(&self) -> String {
-        if self.load.is_empty() { self.variant.clone() } else { format!("{} ({})", self.variant, self.load) }
+        named(&self.variant, &self.load)
     }
 
     pub(crate) fn key(&self, bench: &str) -> Key {
@@ -150,6 +150,11 @@ impl Line {
         }));
         cells
     }
+}
+
+/// A variant, with its load where it has one.
+pub fn named(variant: &str, load: &str) -> String {
+    if load.is_empty() { variant.to_owned() } else { format!("{variant} ({load})") }
 }
 
 /// What would decide a comparison that so many processes leave undecided, whose estimate alone would say `verdict`.

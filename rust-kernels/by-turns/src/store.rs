@@ -1,21 +1,23 @@
 //! Where a run goes: raw samples as a tidy table, with their provenance, as the package async-cost reads them.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::thread::available_parallelism;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::budget::Profile;
 use crate::builder::{Bench, Variant};
+use crate::caution;
 use crate::episodes::{TRIAL, WARM_UP};
-use crate::places::at;
+use crate::places::{at, output, rustc};
 use by_turns_core::base::clock::Utc;
 use by_turns_core::base::lock;
 use by_turns_core::base::machine::{self, Machine};
+use by_turns_core::trial::undisturbed::Disturbance;
 
 /// First line of the table of samples.
 pub const TIMES: &str = "study,bench,variant,parameter,round,position,sample,iterations,elapsed_ns";
@@ -49,6 +51,7 @@ pub struct Taken {
 /// What is known before anything is measured.
 pub struct Before {
     started: Utc,
+    when: Instant,
     machine: Machine,
     load: Option<[f64; 3]>,
     steal_ms: Option<u64>,
@@ -59,7 +62,17 @@ impl Before {
     /// Looks at the machine.
     pub fn now() -> Self {
         let (load, steal_ms, throttled) = (machine::load(), machine::steal_ms(), machine::throttled());
-        Self { started: Utc::now(), machine: Machine::this(), load, steal_ms, throttled }
+        let (started, when) = (Utc::now(), Instant::now());
+        Self { started, when, machine: Machine::this(), load, steal_ms, throttled }
+    }
+
+    /// What disturbed the bench since then, if it was much.
+    pub fn disturbed(&self, met: Disturbance) -> Option<String> {
+        let cores = available_parallelism().map_or(1, usize::from);
+        let passed = self.when.elapsed().as_secs_f64() * 1e3 * cores as f64;
+        let stolen = machine::steal_ms().zip(self.steal_ms).map(|(now, then)| now.saturating_sub(then));
+        let stolen = stolen.map_or(0.0, |stolen| stolen as f64 / passed);
+        caution::disturbed(self.load.map(|[last_minute, ..]| last_minute), cores, met, stolen)
     }
 }
 
@@ -150,7 +163,7 @@ pub(crate) fn write<W: PartialEq + std::fmt::Debug>(
         "started": before.started.text(),
         "ended": Utc::now().text(),
         "machine": Value::from(before.machine.clone()),
-        "toolchain": {"rustc": compiler(), "target": null, "evcxr": null, "linker": null},
+        "toolchain": {"rustc": output(rustc().arg("--version")).ok().map(|text| text.trim().to_owned()), "target": null, "evcxr": null, "linker": null},
         "codegen": {
             "profile": "bench",
             "opt_level": null,
@@ -198,7 +211,7 @@ fn about<W: PartialEq + std::fmt::Debug>(
     let (mut groups, mut kinds, mut comparisons) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for variant in variants {
         let Some(baseline) = variant.baseline.map(|baseline| &variants[baseline]) else { continue };
-        let settings = &bench.declared[baseline.declared].settings;
+        let settings = bench.settings(variants, variant);
         groups.insert(&settings.load, settings.tolerance);
         kinds.insert(&settings.load, kind(settings.threads));
         let change = match variant.control {
@@ -254,19 +267,13 @@ pub fn kind(threads: bool) -> &'static str {
     if threads { "many threads" } else { "one thread" }
 }
 
-fn compiler() -> Option<String> {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let said = Command::new(rustc).arg("--version").output().ok()?;
-    Some(String::from_utf8_lossy(&said.stdout).trim().to_owned()).filter(|text| !text.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// An empty folder of a test.
     fn empty(name: &str) -> PathBuf {
-        let folder = env::temp_dir().join(format!("by-turns-{name}-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("by-turns-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder");
         folder

@@ -27,7 +27,7 @@ const FIRST: u32 = 100;
 
 /// What samples met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Met {
+pub struct Disturbance {
     /// Samples that were to wait for an undisturbed core.
     pub samples: u64,
     /// Those among them that were taken more than once.
@@ -39,12 +39,12 @@ pub struct Met {
 thread_local! {
     /// The least time so far, in seconds.
     static LEAST: Cell<Option<f64>> = const { Cell::new(None) };
-    static MET: Cell<Met> = const { Cell::new(Met { samples: 0, again: 0, disturbed: 0 }) };
+    static DISTURBANCE: Cell<Disturbance> = const { Cell::new(Disturbance { samples: 0, again: 0, disturbed: 0 }) };
 }
 
 /// What the samples of this thread have met since the last call.
-pub fn take_met() -> Met {
-    MET.take()
+pub fn take_disturbance() -> Disturbance {
+    DISTURBANCE.take()
 }
 
 /// What `sample` returns, called again until the core was undisturbed before and after the call, or `patience` is over.
@@ -69,8 +69,8 @@ fn taken_while<T>(
         times += 1;
         let after = undisturbed();
         if after || start.elapsed() >= patience {
-            let Met { samples, again, disturbed } = MET.get();
-            MET.set(Met {
+            let Disturbance { samples, again, disturbed } = DISTURBANCE.get();
+            DISTURBANCE.set(Disturbance {
                 samples: samples + 1,
                 again: again + u64::from(times > 1),
                 disturbed: disturbed + u64::from(!before || !after),
@@ -131,13 +131,13 @@ mod tests {
         assert_eq!(calls("--++", patience), 1);
         assert_eq!(calls("+-++", patience), 2);
         assert_eq!(calls("+---+-++", patience), 3);
-        assert_eq!(take_met(), Met { samples: 4, again: 2, disturbed: 0 });
+        assert_eq!(take_disturbance(), Disturbance { samples: 4, again: 2, disturbed: 0 });
     }
 
     #[test]
     fn a_disturbed_core_is_waited_for_no_longer_than_allowed() {
         assert_eq!(calls("--", Duration::ZERO), 1);
-        assert_eq!(take_met(), Met { samples: 1, again: 0, disturbed: 1 });
+        assert_eq!(take_disturbance(), Disturbance { samples: 1, again: 0, disturbed: 1 });
     }
 
     #[test]
