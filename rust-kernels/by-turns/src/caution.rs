@@ -11,7 +11,7 @@ use by_turns_core::trial::sampling::timed;
 use by_turns_core::trial::undisturbed::{Disturbance, take_disturbance};
 
 /// How the names of such files end.
-pub const MET: &str = "met";
+pub const DISTURBANCE: &str = "disturbance";
 
 /// Adds what the samples of this process have met to a file.
 ///

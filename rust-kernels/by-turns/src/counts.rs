@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::builder::{self, Bench, Variant};
+use crate::builder::{Bench, Variant};
+use crate::equal_work;
 use crate::places::named;
 use by_turns_core::base::allocator;
 use by_turns_core::base::csv;
@@ -167,7 +168,7 @@ pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
             continue;
         }
         let counted =
-            allocations::count(&bench.function(*declared)).map_err(|error| builder::failed(key, error))?;
+            allocations::count(&bench.function(*declared)).map_err(|error| equal_work::failed(key, error))?;
         counted.iter().for_each(|(counter, value)| note(counter, *value));
     }
     let alone: Vec<&&Variant> =

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::builder::failed;
 use crate::caution;
+use crate::equal_work::failed;
 use crate::places::{Places, at};
 use crate::process::{self, Asked, Caught};
 use by_turns_core::base::csv;
@@ -85,22 +85,22 @@ impl Episode {
         Self::read(&serde_json::from_str(&env::var(EPISODE).ok()?).ok()?)
     }
 
-    fn read(told: &Value) -> Option<Self> {
-        let number = |name: &str| told[name].as_u64();
+    fn read(json: &Value) -> Option<Self> {
+        let number = |name: &str| json[name].as_u64();
         Some(Self {
-            bench: told["bench"].as_str()?.to_owned(),
+            bench: json["bench"].as_str()?.to_owned(),
             first: number("first")? as u32,
             until: number("until")? as u32,
             allowance: Duration::from_nanos(number("allowance")?),
             samples: number("samples")? as usize,
-            brief: told["brief"].as_bool()?,
+            brief: json["brief"].as_bool()?,
             seed: number("seed")?,
             work: number("work")?,
-            to: PathBuf::from(told["to"].as_str()?),
+            to: PathBuf::from(json["to"].as_str()?),
         })
     }
 
-    fn told(&self) -> Value {
+    fn to_json(&self) -> Value {
         let Self { bench, first, until, allowance, samples, brief, seed, work, to } = self;
         let allowance = allowance.as_nanos() as u64;
         json!({
@@ -125,7 +125,7 @@ impl Episode {
         command
             .args(env::args_os().skip(1))
             .current_dir(&places.started_in)
-            .env(EPISODE, self.told().to_string());
+            .env(EPISODE, self.to_json().to_string());
         command.env("BY_TURNS_PADDING", draw::padding());
         // The process that started this one prints what the program prints; of errors it shows the last lines.
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -219,7 +219,7 @@ impl Episode {
                 break;
             }
         }
-        caution::leave(&self.to.with_extension(caution::MET))?;
+        caution::leave(&self.to.with_extension(caution::DISTURBANCE))?;
         std::fs::write(&self.to, lines).map_err(at(&self.to))
     }
 }
@@ -267,8 +267,8 @@ mod tests {
             work: u64::MAX,
             to: PathBuf::from("/w/a folder/samples.csv"),
         };
-        let told = serde_json::from_str(&episode.told().to_string()).expect("JSON");
-        assert_eq!(Episode::read(&told), Some(episode));
+        let json = serde_json::from_str(&episode.to_json().to_string()).expect("JSON");
+        assert_eq!(Episode::read(&json), Some(episode));
     }
 
     #[test]

@@ -9,27 +9,27 @@ use std::time::{Duration, Instant};
 
 use crate::arguments::{Arguments, HELP, Task};
 use crate::budget::{Plan, Profile};
-use crate::builder::{Bench, Proved, Variant};
+use crate::builder::{Bench, Variant};
 use crate::caution;
 use crate::counts::{self, Counted};
 use crate::episodes::{End, Episode, Measured, fingerprint};
+use crate::equal_work::Proved;
 use crate::gate;
 use crate::layouts::Linked;
 use crate::places::{Places, at, places};
 use crate::plot::{self, Strip};
 use crate::process::{self, Asked, Caught};
 use crate::progress::{self, Progress};
-use crate::report::{Line, Report, to_decide, wider};
+use crate::report::{Line, Report};
 use crate::store::{self, Before, Process, Running, Taken};
 use by_turns_core::base::clock::Utc;
 use by_turns_core::base::csv;
 use by_turns_core::base::key::Key;
 use by_turns_core::base::{panics, random};
 use by_turns_core::count::callgrind;
-use by_turns_core::count::table::{self, Count};
-use by_turns_core::judge::interval::{Estimate, LEAST_EPISODES, median};
+use by_turns_core::count::table;
+use by_turns_core::judge::interval::median;
 use by_turns_core::judge::pairs::{Time, Trials};
-use by_turns_core::judge::verdict::{Row, Verdict, judge};
 use by_turns_core::trial::bencher::TrialError;
 use by_turns_core::trial::rounds;
 
@@ -120,8 +120,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     fn counted(&self) -> Result<(), String> {
         process::end_with_cargo(places().parent);
         let selected = callgrind::selected(&self.name);
-        for way in &selected {
-            callgrind::count(&self.function(*way)).map_err(|trial_error| match trial_error {
+        for index in &selected {
+            callgrind::count(&self.function(*index)).map_err(|trial_error| match trial_error {
                 TrialError::Failed(why) | TrialError::Misused(why) => why,
             })?;
         }
@@ -223,7 +223,9 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         };
         let trials = trials(&taken)?;
         notes.extend(
-            before.disturbed(caution::met(&running.folder.join("samples").with_extension(caution::MET))),
+            before.disturbed(caution::met(
+                &running.folder.join("samples").with_extension(caution::DISTURBANCE),
+            )),
         );
         let measured = format!("{processes} processes, {orders}, {} rounds", taken.rounds);
         if let Err(why) = linked {
@@ -263,14 +265,14 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         Ok(())
     }
 
-    /// What is told of variants whose iterations do hardly anything.
+    /// What is said of variants whose iterations do hardly anything.
     fn hardly_anything(&self, variants: &[Variant], lines: &[Line]) -> Vec<String> {
         let floor = caution::floor();
-        let told = |(variant, line): (&Variant, &Line)| {
+        let said = |(variant, line): (&Variant, &Line)| {
             let units = self.declared[variant.declared].settings.units as f64;
             caution::hardly_anything(&line.name(), line.time_ns * units, floor)
         };
-        variants.iter().zip(lines).filter(|(variant, _)| !variant.control).filter_map(told).collect()
+        variants.iter().zip(lines).filter(|(variant, _)| !variant.control).filter_map(said).collect()
     }
 
     fn strips(&self, variants: &[Variant], lines: &[Line], trials: &Trials) -> Vec<Strip> {
@@ -289,100 +291,11 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         };
         variants.iter().zip(lines).filter_map(strip).collect()
     }
-
-    fn judged(
-        &self,
-        variants: &[Variant],
-        trials: &Trials,
-        counts: &[Count],
-        profile: &Profile,
-        each: Option<Duration>,
-        notes: &mut Vec<String>,
-    ) -> Vec<Line> {
-        let compared: Vec<&Variant> = variants.iter().filter(|variant| variant.baseline.is_some()).collect();
-        let row = |variant: &&Variant| {
-            let settings = self.settings(variants, variant);
-            Row {
-                kind: store::kind(settings.threads).to_owned(),
-                group: settings.load.clone(),
-                behind: vec![],
-                control: variant.control,
-                tolerance: settings.tolerance,
-                ratios: self.pair(variants, variant).and_then(|pair| pair.ratios(trials, !settings.threads)),
-            }
-        };
-        let rows: Vec<Row> = compared.iter().map(row).collect();
-        let judged: HashMap<&Key, _> =
-            compared.iter().map(|variant| &variant.key).zip(judge(&rows)).collect();
-        let quick = !profile.concludes;
-        if quick {
-            notes.push("nothing is concluded: --quick shows that everything works".to_owned());
-        }
-        let few = (profile.processes as usize) < LEAST_EPISODES;
-        if few && !quick {
-            notes.push(format!(
-                "nothing is concluded: a process counts once, and {} are too few: at least {LEAST_EPISODES}",
-                profile.processes
-            ));
-        }
-        let line = |variant: &Variant| {
-            let settings = &self.declared[variant.declared].settings;
-            let mut times: Vec<(u32, f64)> = trials
-                .get(&variant.key)
-                .into_iter()
-                .flatten()
-                .map(|(_, time)| (time.episode, time.ns / settings.units as f64))
-                .collect();
-            let (time_ns, time_deviation_ns) = middle(&times).unzip();
-            times.iter_mut().for_each(|(_, ns)| *ns = ns.ln());
-            let interval = Estimate::of(&times).map(|ns| [ns.low, ns.high].map(f64::exp));
-            let mine = counts.iter().filter(|count| count.key == variant.key);
-            let line = Line {
-                variant: variant.key.variant.clone(),
-                load: variant.key.parameter.clone(),
-                unit: settings.unit.clone(),
-                units: settings.units,
-                time_ns: time_ns.unwrap_or(f64::NAN),
-                time_interval_ns: interval,
-                time_deviation_ns,
-                baseline: variant.baseline.map(|baseline| variants[baseline].key.variant.clone()),
-                control: variant.control,
-                counts: mine.map(|count| (count.counter.clone(), count.value)).collect(),
-                ..Line::default()
-            };
-            let Some(judged) = judged.get(&variant.key) else { return line };
-            let mut line = line.judged(judged);
-            if quick {
-                (line.verdict, line.reason) = (None, Some("quick profile".to_owned()));
-            } else if few {
-                // Said once, above.
-            } else if variant.control {
-                let wide = judged.offset > 0.0 && judged.inconclusive.is_none();
-                notes.extend(wide.then(|| wider(&line, judged.offset)));
-            } else if let Some(reason) = judged.inconclusive {
-                notes.push(format!("{}: nothing is concluded: {reason}", line.name()));
-            } else if let Some((needed, ratios)) = judged.needed.zip(judged.ratios) {
-                let tolerance = self.settings(variants, variant).tolerance;
-                let alone = Verdict::at(ratios.typical.value, tolerance);
-                notes.push(to_decide(&line.name(), needed, alone, profile.processes, each));
-            }
-            line
-        };
-        variants.iter().map(line).collect()
-    }
 }
 
 fn neighbours(variants: &[Variant]) -> Vec<Vec<usize>> {
     let pairs = variants.iter().enumerate().filter_map(|(at, variant)| Some((at, variant.baseline?)));
     rounds::neighbours(variants.len(), pairs)
-}
-
-/// The median of times, and their median absolute deviation from it.
-fn middle(times: &[(u32, f64)]) -> Option<(f64, f64)> {
-    let mut times: Vec<f64> = times.iter().map(|(_, ns)| *ns).collect();
-    let centre = (!times.is_empty()).then(|| median(&mut times))?;
-    times.iter_mut().for_each(|ns| *ns = (*ns - centre).abs());
-    Some((centre, median(&mut times)))
 }
 
 /// The samples of all processes that were whole when a signal asked for the end, or of all that fit into the budget.
@@ -466,49 +379,4 @@ fn trials(taken: &Taken) -> Result<Trials, String> {
         (round, Time { episode: process(round), ns: median(&mut samples) })
     };
     Ok(found.into_iter().map(|(key, rounds)| (key, rounds.into_iter().map(time).collect())).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What is said of a variant with a load, whose processes show these ratios in each round, and what is noted.
-    fn judged(ratios: &[f64], rounds: u32) -> (Line, Vec<String>) {
-        let bench = Bench::new("b").load("n=2").variant("a", |turn| turn.iter(|| 1));
-        let bench = bench.variant("b", |turn| turn.iter(|| 1));
-        let variants = bench.variants(|_| true).expect("sound");
-        let times = |of: &dyn Fn(f64) -> f64| {
-            let all = ratios.iter().flat_map(|ratio| (0..rounds).map(|_| *ratio));
-            let time = |(round, ratio)| (round, Time { episode: round / rounds, ns: of(ratio) });
-            (0..).zip(all).map(time).collect()
-        };
-        let control = |ratio: f64| 100.0 + (ratio - 1.0075);
-        let measured: [&dyn Fn(f64) -> f64; 3] = [&|_| 100.0, &|ratio| 100.0 * ratio, &control];
-        let trials = variants.iter().zip(measured).map(|(variant, of)| (variant.key.clone(), times(of)));
-        let profile = Profile { processes: ratios.len() as u32, rounds, ..Profile::STANDARD };
-        let mut notes = vec![];
-        let lines = bench.judged(&variants, &trials.collect(), &[], &profile, None, &mut notes);
-        (lines.into_iter().nth(1).expect("b"), notes)
-    }
-
-    fn noted(ratios: &[f64]) -> Vec<String> {
-        judged(ratios, 1).1
-    }
-
-    #[test]
-    fn fewer_than_four_processes_conclude_nothing_however_many_their_rounds() {
-        for processes in 1..4 {
-            let (line, notes) = judged(&vec![1.5; processes], 24);
-            assert_eq!((line.verdict, line.reason.as_deref()), (None, Some("fewer than four processes")));
-            assert!(notes[0].starts_with("nothing is concluded: a process counts once"), "{notes:?}");
-        }
-        assert!(judged(&[1.0, 1.015, 1.0, 1.015], 24).0.verdict.is_some());
-    }
-
-    #[test]
-    fn what_is_noted_names_the_load() {
-        let undecided = noted(&[1.0, 1.02, 1.0, 1.02, 1.0, 1.0, 1.02, 1.0]);
-        assert!(undecided[0].starts_with("b (n=2): about --processes "), "{undecided:?}");
-        assert!(undecided[0].contains("would decide it, as same if"), "{undecided:?}");
-    }
 }
