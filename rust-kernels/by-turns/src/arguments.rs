@@ -427,8 +427,8 @@ mod tests {
             ("--allow alloc=1", "\"alloc\" is none of instructions, allocations, "),
             ("--save-counts x", "use `cargo bench`"),
             ("--bench --allow allocations=1", "--allow needs --gate"),
-            ("--bench --gate x --plot", "--plot has no effect on counts"),
-            ("--budget 9s --save-counts x --bench", "--budget has no effect on counts"),
+            ("--bench --gate x --plot", "--plot cannot be used with"),
+            ("--budget 9s --save-counts x --bench", "--budget cannot be used with"),
         ] {
             let why = of(wrong).expect_err(wrong);
             assert!(why.contains(said), "{wrong}: {why}");
