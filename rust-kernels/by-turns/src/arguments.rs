@@ -208,9 +208,7 @@ impl Arguments {
                 return Err("only an optimised program is counted: use `cargo bench`".to_owned());
             }
             if let Some(name) = ["--format", "--plot", "--pin", "--budget"].into_iter().find(has) {
-                return Err(format!(
-                    "{name} has no effect on counts: leave out --save-counts and --gate, or it"
-                ));
+                return Err(format!("{name} cannot be used with --save-counts or --gate"));
             }
         }
         if has(&"--allow") && !matches!(found.task, Task::Gate(_)) {

@@ -46,20 +46,8 @@ pub fn compare(bench: &str, before: &[Count], after: &Counted, allowed: &BTreeMa
             let most = allowed.get(counter).copied().unwrap_or(most);
             let [old, new] = [before, after].map(|counts| value(counts, counter));
             let varies = format!("{counter}_varies");
-            let change = match (old, new) {
-                (None, None) => continue,
-                _ if !held(before) => Change::Within("new".to_owned()),
-                _ if !held(after) => {
-                    Change::Beyond("missing; if that is intended, save the counts again".to_owned())
-                }
-                (None, Some(_)) => Change::Within("was not counted before".to_owned()),
-                (Some(_), None) => Change::Beyond("is not counted any more".to_owned()),
-                _ if value(before, &varies).or(value(after, &varies)).is_some() => {
-                    Change::Within("differs from iteration to iteration".to_owned())
-                }
-                (Some(old), Some(new)) if old == new => Change::Same,
-                (Some(old), Some(new)) => changed(old, new, most),
-            };
+            let varies = [before, after].iter().any(|counts| value(counts, &varies).is_some());
+            let Some(change) = change([old, new], [before, after].map(held), varies, most) else { continue };
             let (said, mark) = match change {
                 Change::Same => {
                     same += 1;
@@ -105,6 +93,20 @@ pub fn compare(bench: &str, before: &[Count], after: &Counted, allowed: &BTreeMa
         let _ = writeln!(table, "- {why}");
     }
     Gate { table, passed: beyond == 0 && same + within > 0 }
+}
+
+/// What became of a number of a variant that is `held` before and after, if there was or is one.
+fn change(of: [Option<u64>; 2], held: [bool; 2], varies: bool, most: f64) -> Option<Change> {
+    Some(match (of, held) {
+        ([None, None], _) => return None,
+        (_, [false, _]) => Change::Within("new".to_owned()),
+        (_, [_, false]) => Change::Beyond("missing; if that is intended, save the counts again".to_owned()),
+        ([None, Some(_)], _) => Change::Within("was not counted before".to_owned()),
+        ([Some(_), None], _) => Change::Beyond("is not counted any more".to_owned()),
+        _ if varies => Change::Within("differs from iteration to iteration".to_owned()),
+        ([Some(old), Some(new)], _) if old == new => Change::Same,
+        ([Some(old), Some(new)], _) => changed(old, new, most),
+    })
 }
 
 fn changed(old: u64, new: u64, most: f64) -> Change {

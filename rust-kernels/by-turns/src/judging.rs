@@ -52,30 +52,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             ));
         }
         let line = |variant: &Variant| {
-            let settings = &self.declared[variant.declared].settings;
-            let mut times: Vec<(u32, f64)> = trials
-                .get(&variant.key)
-                .into_iter()
-                .flatten()
-                .map(|(_, time)| (time.episode, time.ns / settings.units as f64))
-                .collect();
-            let (time_ns, time_deviation_ns) = middle(&times).unzip();
-            times.iter_mut().for_each(|(_, ns)| *ns = ns.ln());
-            let interval = Estimate::of(&times).map(|ns| [ns.low, ns.high].map(f64::exp));
-            let mine = counts.iter().filter(|count| count.key == variant.key);
-            let line = Line {
-                variant: variant.key.variant.clone(),
-                load: variant.key.parameter.clone(),
-                unit: settings.unit.clone(),
-                units: settings.units,
-                time_ns: time_ns.unwrap_or(f64::NAN),
-                time_interval_ns: interval,
-                time_deviation_ns,
-                baseline: variant.baseline.map(|baseline| variants[baseline].key.variant.clone()),
-                control: variant.control,
-                counts: mine.map(|count| (count.counter.clone(), count.value)).collect(),
-                ..Line::default()
-            };
+            let line = self.line(variants, variant, trials, counts);
             let Some(judged) = judged.get(&variant.key) else { return line };
             let mut line = line.judged(judged);
             if quick {
@@ -95,6 +72,34 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             line
         };
         variants.iter().map(line).collect()
+    }
+
+    /// What is known of a variant before anything is judged.
+    fn line(&self, variants: &[Variant], variant: &Variant, trials: &Trials, counts: &[Count]) -> Line {
+        let settings = &self.declared[variant.declared].settings;
+        let mut times: Vec<(u32, f64)> = trials
+            .get(&variant.key)
+            .into_iter()
+            .flatten()
+            .map(|(_, time)| (time.episode, time.ns / settings.units as f64))
+            .collect();
+        let (time_ns, time_deviation_ns) = middle(&times).unzip();
+        times.iter_mut().for_each(|(_, ns)| *ns = ns.ln());
+        let interval = Estimate::of(&times).map(|ns| [ns.low, ns.high].map(f64::exp));
+        let mine = counts.iter().filter(|count| count.key == variant.key);
+        Line {
+            variant: variant.key.variant.clone(),
+            load: variant.key.parameter.clone(),
+            unit: settings.unit.clone(),
+            units: settings.units,
+            time_ns: time_ns.unwrap_or(f64::NAN),
+            time_interval_ns: interval,
+            time_deviation_ns,
+            baseline: variant.baseline.map(|baseline| variants[baseline].key.variant.clone()),
+            control: variant.control,
+            counts: mine.map(|count| (count.counter.clone(), count.value)).collect(),
+            ..Line::default()
+        }
     }
 }
 

@@ -222,11 +222,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             Err(_) => "all with one link order",
         };
         let trials = trials(&taken)?;
-        notes.extend(
-            before.disturbed(caution::met(
-                &running.folder.join("samples").with_extension(caution::DISTURBANCE),
-            )),
-        );
+        let met = caution::met(&running.folder.join("samples").with_extension(caution::DISTURBANCE));
+        notes.extend(before.disturbed(met));
         let measured = format!("{processes} processes, {orders}, {} rounds", taken.rounds);
         if let Err(why) = linked {
             notes.push(format!(
@@ -255,9 +252,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         }
         let picture = whole?.join(format!("{}.svg", self.name));
         fs::write(&picture, plot::svg(&self.title, &strips)).map_err(at(&picture))?;
-        let (new, kept) = (running.folder.join("report.json"), place.join("report.json"));
-        fs::write(&new, format!("{:#}\n", report.json())).map_err(at(&new))?;
-        fs::rename(&new, &kept).map_err(at(&kept))?;
+        report.keep(&place, &running)?;
         if asked.is_some() {
             drop(running);
             exit(status(asked));

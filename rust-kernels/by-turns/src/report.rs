@@ -2,19 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::builder::ITERATION;
 use crate::counts::COUNTERS;
+use crate::places::at;
+use crate::store::Running;
 use by_turns_core::base::key::Key;
 use by_turns_core::base::number::{grouped, rate, time};
 use by_turns_core::judge::verdict::{Judged, Needed, Verdict};
 
 /// All that a bench says, as `--format json` prints it.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Report {
     /// The name of the bench.
     pub bench: String,
@@ -30,7 +33,6 @@ pub struct Report {
 
 /// One variant. Intervals are of 95 %, over processes.
 #[derive(Debug, Default)]
-#[non_exhaustive]
 pub struct Line {
     /// The name of the variant, with ` (A/A)` if it is a control.
     pub variant: String,
@@ -69,6 +71,13 @@ impl Report {
         let Self { bench, measured, variants, notes, samples } = self;
         let variants: Vec<Value> = variants.iter().map(Line::json).collect();
         json!({"bench": bench, "measured": measured, "variants": variants, "notes": notes, "samples": samples})
+    }
+
+    /// Writes that into the folder of the bench, whole or not at all.
+    pub(crate) fn keep(&self, place: &Path, running: &Running) -> Result<(), String> {
+        let (new, kept) = (running.folder.join("report.json"), place.join("report.json"));
+        fs::write(&new, format!("{:#}\n", self.json())).map_err(at(&new))?;
+        fs::rename(&new, &kept).map_err(at(&kept))
     }
 }
 
