@@ -251,13 +251,14 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     ///
     /// ```no_run
     /// # use by_turns::Bench;
+    /// # use std::hint::black_box;
     /// # fn main() {
     /// Bench::new("sum")
-    ///     .loads("items", [10, 1000], |bench, n: u64| {
+    ///     .loads("items", [10, 1000], |bench, n| {
     ///         bench
     ///             .unit("item", n)
-    ///             .variant("loop", move |turn| turn.iter(|| { let mut sum = 0; for item in 0..n { sum += item } sum }))
-    ///             .variant("formula", move |turn| turn.iter(|| n * (n - 1) / 2))
+    ///             .variant("sum", move |turn| turn.iter(|| (0..n).map(black_box).sum::<u64>()))
+    ///             .variant("fold", move |turn| turn.iter(|| (0..n).map(black_box).fold(0, |sum, item| sum + item)))
     ///     })
     ///     .main();
     /// # }
