@@ -229,7 +229,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 "all with one link order"
             }
         };
-        let measured = format!("{processes} processes, {orders}, {} rounds", taken.rounds);
+        let number = if processes == 1 { "1 process".to_owned() } else { format!("{processes} processes") };
+        let measured = format!("{number}, {orders}, {} rounds", taken.rounds);
         let cut = plan.cut(processes, taken.rounds, elapsed);
         let each = cut.as_ref().map(|_| elapsed / processes);
         match asked {

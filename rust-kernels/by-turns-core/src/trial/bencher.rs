@@ -158,7 +158,7 @@ pub fn call(function: &Function<'_>, user: &mut dyn FnMut(Workload<'_>)) -> Resu
     }
     match bencher.calls {
         0 => Err(TrialError::Misused(
-            "it never measured anything: call one of the turn's methods exactly once".to_owned(),
+            "it never measured anything: call one of the measuring methods exactly once".to_owned(),
         )),
         1 => Ok(()),
         _ => Err(TrialError::Misused(
