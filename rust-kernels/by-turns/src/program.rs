@@ -217,19 +217,19 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             eprintln!("{}: interrupted after {processes} of {} processes", self.title, plan.processes);
             exit(status(asked));
         }
-        let orders = match &linked {
-            Ok(_) => "each with a link order of its own",
-            Err(_) => "all with one link order",
-        };
         let trials = trials(&taken)?;
         let met = caution::met(&running.folder.join("samples").with_extension(caution::DISTURBANCE));
         notes.extend(before.disturbed(met));
+        let orders = match linked {
+            Ok(_) => "each with a link order of its own",
+            Err(why) => {
+                notes.push(format!(
+                    "link orders were not drawn ({why}): another build may differ by some per cent more than the intervals say"
+                ));
+                "all with one link order"
+            }
+        };
         let measured = format!("{processes} processes, {orders}, {} rounds", taken.rounds);
-        if let Err(why) = linked {
-            notes.push(format!(
-                "link orders were not drawn ({why}): another build may differ by some per cent more than the intervals say"
-            ));
-        }
         let cut = plan.cut(processes, taken.rounds, elapsed);
         let each = cut.as_ref().map(|_| elapsed / processes);
         match asked {
