@@ -1,5 +1,6 @@
 """The processes of the crate `by-turns`: time, signals, folders, and programs that do other things than measure."""
 
+import contextlib
 import json
 import os
 import re
@@ -100,18 +101,31 @@ def odd(tmp_path_factory) -> Iterator[Odd]:
     yield Odd(tmp_path_factory.mktemp("odd"))
 
 
-def until(found: Callable[[], T | None], patience: float = 120) -> T:
+def until(found: Callable[[], T | None], patience: float = 120, pause: float = 0.05) -> T:
     end = time.monotonic() + patience
     while not (there := found()):
         assert time.monotonic() < end, "it never came to be"
-        time.sleep(0.05)
+        time.sleep(pause)
     return there
 
 
 def below(process: int) -> list[int]:
     """All processes that a process has started, and those that these have."""
-    children = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="utf-8").split()
+    children = []
+    with contextlib.suppress(OSError):  # it has ended
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            children += (thread / "children").read_text(encoding="utf-8").split()
     return [one for child in children for one in (int(child), *below(int(child)))]
+
+
+def running_with(process: int, word: str) -> list[int]:
+    """Those among them that were started with an argument such as this."""
+    found = []
+    for one in below(process):
+        with contextlib.suppress(OSError):
+            if word.encode() in Path(f"/proc/{one}/cmdline").read_bytes():
+                found.append(one)
+    return found
 
 
 def test_a_budget_ends_it_and_the_table_says_what_was_cut(odd):
@@ -133,9 +147,12 @@ def test_one_process_concludes_nothing(odd):
     assert any("a process counts once, and 1 are too few" in note for note in report["notes"])
 
 
-def test_ctrl_c_prints_the_table_of_the_processes_that_are_whole(odd):
-    bench = odd.start("--no-layouts", odd="sleep=10")
+@pytest.mark.parametrize("linking", [False, True])
+def test_ctrl_c_prints_the_table_of_the_processes_that_are_whole(odd, linking):
+    bench = odd.start(*([] if linking else ["--no-layouts"]), odd="sleep=10")
     odd.measuring()
+    if linking:  # the linker gets the signal as well
+        until(lambda: running_with(bench.pid, "response.txt"), pause=0.001)
     os.killpg(bench.pid, signal.SIGINT)
     out, error = bench.communicate()
     assert re.search(r"- interrupted after \d+ of 24 processes", out) and "samples: " in out, error
@@ -178,6 +195,13 @@ def test_bench_and_child_end_with_cargo(odd):
     bench.kill()
     bench.communicate()
     until(lambda: not any(Path(f"/proc/{process}").exists() for process in descendants))
+    bench = odd.start("--save-counts", "base.csv", odd="sleep=300")
+    counting = until(lambda: running_with(bench.pid, "callgrind"))
+    for process in counting:
+        os.kill(process, signal.SIGSTOP)  # so it does not end by itself
+    bench.kill()
+    bench.communicate()
+    until(lambda: not any(Path(f"/proc/{process}").exists() for process in counting))
     odd.run("--no-layouts", "--quick")
     assert not odd.running(), "what was left is removed by the next one"
 
@@ -192,7 +216,7 @@ def test_two_at_once_leave_two_runs(odd):
 
 
 def test_paths_are_what_the_user_typed_wherever_the_program_goes(odd):
-    options = {"odd": "folder=/", "within": "src", "CARGO_TARGET_DIR": "../target"}
+    options = {"odd": "folder=benches", "within": "src", "CARGO_TARGET_DIR": "../target"}
     _, out, error = odd.run("--quick", **options)
     assert "each with a link order of its own" in out and str(odd.results) in out, error
     assert not (odd.folder.parent / "target").exists(), "compiled all again"

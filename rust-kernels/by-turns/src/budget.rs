@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::episodes::{TRIAL, WARM_UP};
 use by_turns_core::base::number::time;
 use by_turns_core::judge::interval::LEAST_EPISODES;
 use by_turns_core::trial::sampling::SAMPLES;
@@ -36,6 +37,9 @@ impl Profile {
     /// For small differences.
     pub const LONG: Self = Self { name: "thorough", processes: 96, ..Self::STANDARD };
 }
+
+/// A run that takes so many times its budget says so.
+const OVERRUN: f64 = 1.03;
 
 /// So much for each process: a minute for 24.
 const PROCESS: Duration = Duration::from_millis(2_500);
@@ -77,24 +81,40 @@ pub struct Plan {
     pub samples: usize,
     /// About what a call takes.
     call: Duration,
+    /// About what a round takes, before one is measured.
+    round: Duration,
+    /// About what a process takes before its first round.
+    start: Duration,
     /// Processes without which nothing can be said.
     least: u32,
 }
 
 impl Plan {
-    /// What to measure of so many variants, a call of which takes about `call`.
-    pub fn new(profile: &Profile, budget: Option<Duration>, variants: usize, call: Duration) -> Self {
+    /// What to measure of so many variants, of which a call takes about `call`, and setting one up about `set_up`.
+    pub fn new(
+        profile: &Profile,
+        budget: Option<Duration>,
+        variants: usize,
+        call: Duration,
+        set_up: Duration,
+    ) -> Self {
         let budget = budget.or(profile.budget).unwrap_or(PROCESS * profile.processes.max(24));
         // Each variant is called three times to prove equal work, and in a round at least once to warm up, once for each
         // sample and once to be checked.
         let calls = (3 + 1 + SAMPLES + 1) * variants;
         let long = call * calls as u32 > budget / profile.processes;
+        let samples = if long { 1 } else { SAMPLES };
+        let trial = set_up + call.max(WARM_UP) + (call * samples as u32).max(TRIAL) + call;
+        // All are proved in two calls of two set-ups each, or only baselines in one.
+        let proof = if long { set_up + call } else { (2 * set_up + 3 * call) * variants as u32 };
         Self {
             budget,
             processes: profile.processes,
             rounds: profile.rounds,
-            samples: if long { 1 } else { SAMPLES },
+            samples,
             call,
+            round: trial * variants as u32,
+            start: proof,
             least: if profile.concludes { profile.processes.min(LEAST_EPISODES as u32) } else { 1 },
         }
     }
@@ -115,14 +135,21 @@ impl Plan {
         })
     }
 
-    /// How long the next process may measure; none where there is to be none.
-    pub fn allowance(&self, done: u32, elapsed: Duration) -> Option<Duration> {
+    /// How many rounds the next process measures, after so many processes that have measured so many rounds in this time; none
+    /// where there is to be none. It is known before the process begins: if its own pace decided, slow rounds, each process
+    /// of which counts as much, would count more.
+    pub fn next(&self, done: u32, rounds: u32, elapsed: Duration) -> Option<u32> {
         let left = self.budget.saturating_sub(elapsed);
-        let one = elapsed.checked_div(done).unwrap_or_default();
-        if done >= self.processes || done >= self.least && one > left {
+        let (start, round) = match elapsed.checked_div(rounds) {
+            None => (self.start, self.round),
+            Some(round) => (Duration::ZERO, round), // with its share of the start
+        };
+        if done >= self.processes || done >= self.least && round > left {
             return None;
         }
-        Some(left / (self.processes - done))
+        let time = (left / (self.processes - done)).saturating_sub(start);
+        let fit = time.as_nanos() / round.as_nanos().max(1);
+        Some(fit.clamp(1, self.rounds.into()) as u32)
     }
 
     /// About how much longer it takes.
@@ -145,11 +172,17 @@ impl Plan {
         if self.brief() {
             cut.push(format!("{} of {SAMPLES} samples in each trial", self.samples));
         }
-        let least = match elapsed > self.budget && processes <= self.least {
-            true => format!("; this minimum took {}", shown(elapsed)),
-            false => String::new(),
+        let over = elapsed > self.budget.mul_f64(OVERRUN);
+        let took = shown(elapsed);
+        if cut.is_empty() {
+            return over.then(|| format!("the budget of {budget} was not enough: it took {took}"));
+        }
+        let over = match (over, processes <= self.least && rounds == processes) {
+            (true, true) => format!("; this minimum took {took}"),
+            (true, false) => format!("; it took {took}"),
+            (false, _) => String::new(),
         };
-        (!cut.is_empty()).then(|| format!("the budget of {budget} ended it after {}{least}", cut.join(", ")))
+        Some(format!("the budget of {budget} ended it after {}{over}", cut.join(", ")))
     }
 }
 
@@ -159,16 +192,16 @@ mod tests {
 
     const STANDARD: Profile = Profile::STANDARD;
 
-    /// How many processes and rounds are measured where `one` is the start of a process and `round` a round, and how long
+    fn planned(profile: &Profile, budget: Option<&str>, variants: usize, call: Duration) -> Plan {
+        Plan::new(profile, budget.map(|text| parse(text).expect("a time")), variants, call, Duration::ZERO)
+    }
+
+    /// How many processes and rounds are measured where `start` is the start of a process and `round` a round, and how long
     /// that takes.
     fn measured(plan: &Plan, start: Duration, round: Duration) -> (u32, u32, Duration) {
         let (mut processes, mut rounds, mut elapsed) = (0, 0, Duration::ZERO);
-        while let Some(allowance) = plan.allowance(processes, elapsed) {
-            let (mut of_it, mut took) = (1, start + round);
-            while of_it < plan.rounds && took + round <= allowance {
-                (of_it, took) = (of_it + 1, took + round);
-            }
-            (processes, rounds, elapsed) = (processes + 1, rounds + of_it, elapsed + took);
+        while let Some(next) = plan.next(processes, rounds, elapsed) {
+            (processes, rounds, elapsed) = (processes + 1, rounds + next, elapsed + start + next * round);
         }
         (processes, rounds, elapsed)
     }
@@ -186,7 +219,7 @@ mod tests {
 
     #[test]
     fn what_fits_is_measured_whole() {
-        let plan = Plan::new(&STANDARD, None, 3, Duration::from_micros(100));
+        let plan = planned(&STANDARD, None, 3, Duration::from_micros(100));
         let (processes, rounds, _) = measured(&plan, Duration::from_millis(50), Duration::from_millis(10));
         assert_eq!((processes, rounds), (24, 576));
         assert_eq!(plan.no_valgrind(3), None);
@@ -196,7 +229,7 @@ mod tests {
     #[test]
     fn long_iterations_are_measured_less_often_within_the_budget() {
         let call = Duration::from_millis(300);
-        let plan = Plan::new(&STANDARD, None, 3, call);
+        let plan = planned(&STANDARD, None, 3, call);
         assert!(plan.brief() && plan.no_valgrind(3).expect("not").starts_with("an iteration takes 300 ms"));
         // A call at the start; each of three variants warms up, is sampled and is checked.
         let (processes, rounds, elapsed) = measured(&plan, call, 9 * call);
@@ -204,20 +237,20 @@ mod tests {
         assert!(elapsed <= plan.budget, "{elapsed:?}");
         let cut = "the budget of 60 s ended it after 20 of 24 processes, 20 of 480 rounds, 1 of 2 samples in each trial";
         assert_eq!(plan.cut(processes, rounds, elapsed).as_deref(), Some(cut));
-        let plan = Plan::new(&STANDARD, None, 3, 10 * call);
+        let plan = planned(&STANDARD, None, 3, 10 * call);
         let (processes, rounds, elapsed) = measured(&plan, 10 * call, 90 * call);
         assert_eq!((processes, rounds), (4, 4), "fewer conclude nothing");
         let cut = plan.cut(processes, rounds, elapsed).expect("cut");
         assert!(cut.ends_with("; this minimum took 120 s"), "{cut}");
-        let plan = Plan::new(&Profile::QUICK, None, 3, 10 * call);
+        let plan = planned(&Profile::QUICK, None, 3, 10 * call);
         assert_eq!(measured(&plan, 10 * call, 90 * call).0, 1, "a look concludes nothing anyhow");
-        let minutes = Plan::new(&STANDARD, parse("2m"), 3, call);
+        let minutes = planned(&STANDARD, Some("2m"), 3, call);
         assert_eq!(measured(&minutes, call, 9 * call).0, 24);
     }
 
     #[test]
     fn rounds_are_cut_before_processes() {
-        let plan = Plan::new(&STANDARD, parse("10s"), 3, Duration::from_millis(5));
+        let plan = planned(&STANDARD, Some("10s"), 3, Duration::from_millis(5));
         let (processes, rounds, elapsed) =
             measured(&plan, Duration::from_millis(50), Duration::from_millis(60));
         assert_eq!(processes, 24);
@@ -227,7 +260,7 @@ mod tests {
 
     #[test]
     fn more_processes_have_more_time() {
-        let budget = |profile: &Profile| Plan::new(profile, None, 2, Duration::ZERO).budget.as_secs_f64();
+        let budget = |profile: &Profile| planned(profile, None, 2, Duration::ZERO).budget.as_secs_f64();
         let many = |processes| Profile { processes, ..STANDARD };
         assert_eq!([24, 96, 4].map(many).map(|profile| budget(&profile)), [60.0, 240.0, 60.0]);
         assert_eq!(budget(&Profile::QUICK), 5.0);
@@ -235,8 +268,35 @@ mod tests {
 
     #[test]
     fn the_time_left_is_that_of_the_processes_or_of_the_budget() {
-        let plan = Plan::new(&STANDARD, None, 2, Duration::ZERO);
+        let plan = planned(&STANDARD, None, 2, Duration::ZERO);
         let left = |done, seconds| plan.left(done, Duration::from_secs(seconds)).map(|left| left.as_secs());
         assert_eq!([left(0, 0), left(12, 6), left(12, 40)], [None, Some(6), Some(20)]);
+    }
+
+    #[test]
+    fn rounds_are_known_before_a_process_begins() {
+        let (call, set_up) = (Duration::from_nanos(10), Duration::from_secs(1));
+        let quiet = planned(&STANDARD, None, 3, call);
+        assert_eq!(quiet.next(0, 0, Duration::ZERO), Some(24));
+        // Half of the budget has gone for a third of the processes; a round took 0.3 s.
+        assert_eq!(quiet.next(8, 100, Duration::from_secs(30)), Some(6));
+        // Each variant is set up in each round.
+        let dear = Plan::new(&STANDARD, parse("4m"), 3, call, set_up);
+        assert_eq!((dear.brief(), dear.no_valgrind(3)), (false, None), "its iterations are short");
+        assert_eq!(dear.next(0, 0, Duration::ZERO), Some(1));
+    }
+
+    #[test]
+    fn a_run_that_took_longer_says_so() {
+        let plan = planned(&STANDARD, None, 2, Duration::ZERO);
+        let cut = |processes, rounds, seconds| {
+            plan.cut(processes, rounds, Duration::from_secs(seconds)).unwrap_or_default()
+        };
+        assert_eq!(
+            [cut(24, 576, 61), cut(24, 576, 70)],
+            ["", "the budget of 60 s was not enough: it took 70 s"]
+        );
+        assert_eq!(cut(20, 90, 61), "the budget of 60 s ended it after 20 of 24 processes, 90 of 480 rounds");
+        assert!(cut(20, 90, 70).ends_with("90 of 480 rounds; it took 70 s"));
     }
 }

@@ -1,10 +1,11 @@
 //! A bench: variants of doing the same work.
 
+use std::cell::Cell;
 use std::fmt::{Debug, Display};
 use std::hint::black_box;
 use std::pin::Pin;
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::places::places;
 use by_turns_core::base::key::{Key, escaped, file_name};
@@ -41,6 +42,8 @@ pub struct Bench<'a, W> {
     pub(crate) name: String,
     pub(crate) declared: Vec<Declared<'a, W>>,
     next: Settings,
+    /// What the calls that have proved equal work took, without set-up.
+    pub(crate) in_calls: Cell<Duration>,
 }
 
 /// What is set for the variants that follow.
@@ -201,7 +204,13 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             threads: false,
         };
         places(); // before the program goes elsewhere
-        Self { title: escaped(&name), name: file_name(&name), declared: vec![], next }
+        Self {
+            title: escaped(&name),
+            name: file_name(&name),
+            declared: vec![],
+            next,
+            in_calls: Cell::default(),
+        }
     }
 
     /// Adds a variant. The first one of a load is the baseline: the others of that load are compared with it.

@@ -7,13 +7,14 @@ use std::path::Path;
 
 use crate::builder::{Bench, Variant};
 use crate::equal_work;
-use crate::places::named;
+use crate::places::{named, places};
+use crate::store::Running;
 use by_turns_core::base::allocator;
 use by_turns_core::base::csv;
 use by_turns_core::base::key::Key;
 use by_turns_core::base::lock;
 use by_turns_core::count::allocations;
-use by_turns_core::count::callgrind;
+use by_turns_core::count::callgrind::{self, Place};
 use by_turns_core::count::table::Count;
 
 /// What is counted, and by how many per cent it may grow, unless `--allow` sets another limit. Another build may shuffle a few
@@ -136,13 +137,14 @@ pub(crate) struct Counted {
     pub(crate) failed: Vec<String>,
 }
 
-/// Counts all variants but controls; without valgrind where there is `no_valgrind` for a reason.
+/// Counts all variants but controls; without valgrind where there is `no_valgrind` for a reason. `running` has its files.
 ///
 /// # Errors
 /// What fails.
 pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
     bench: &Bench<'_, W>,
     variants: &[Variant],
+    running: &Running,
     no_valgrind: Option<String>,
 ) -> Result<Counted, String> {
     let (mut counts, mut left_out, mut failed) = (Vec::new(), Vec::new(), Vec::new());
@@ -184,7 +186,8 @@ pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
     let executed = if declared.is_empty() || without {
         Some(vec![])
     } else {
-        callgrind::executed_alone(&bench.name, &declared, None)
+        let place = Place { started_in: &places().started_in, files: &running.folder };
+        callgrind::executed_alone(&bench.name, &declared, None, place)
             .map_err(|error| format!("valgrind: {error}"))?
     };
     match executed {

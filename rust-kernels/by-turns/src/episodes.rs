@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -44,10 +44,8 @@ pub struct Episode {
     pub bench: String,
     /// The first of its rounds.
     pub first: u32,
-    /// The round after its last, if there is time for all.
+    /// The round after its last.
     pub until: u32,
-    /// The time after which it begins no further round, from its start.
-    pub allowance: Duration,
     /// Samples of each trial.
     pub samples: usize,
     /// Whether it proves as little as it can.
@@ -91,7 +89,6 @@ impl Episode {
             bench: json["bench"].as_str()?.to_owned(),
             first: number("first")? as u32,
             until: number("until")? as u32,
-            allowance: Duration::from_nanos(number("allowance")?),
             samples: number("samples")? as usize,
             brief: json["brief"].as_bool()?,
             seed: number("seed")?,
@@ -101,10 +98,9 @@ impl Episode {
     }
 
     fn to_json(&self) -> Value {
-        let Self { bench, first, until, allowance, samples, brief, seed, work, to } = self;
-        let allowance = allowance.as_nanos() as u64;
+        let Self { bench, first, until, samples, brief, seed, work, to } = self;
         json!({
-            "bench": bench, "first": first, "until": until, "allowance": allowance, "samples": samples, "brief": brief,
+            "bench": bench, "first": first, "until": until, "samples": samples, "brief": brief,
             "seed": seed, "work": work, "to": to.to_string_lossy(),
         })
     }
@@ -181,20 +177,14 @@ impl Episode {
         ))
     }
 
-    /// Measures, in this process, which has begun at `start`. `neighbours` says what each is compared with.
+    /// Measures, in this process. `neighbours` says what each is compared with.
     ///
     /// # Errors
     /// What failed.
-    pub fn measure(
-        &self,
-        start: Instant,
-        measured: &[Measured<'_>],
-        neighbours: &[Vec<usize>],
-    ) -> Result<(), String> {
+    pub fn measure(&self, measured: &[Measured<'_>], neighbours: &[Vec<usize>]) -> Result<(), String> {
         draw::heap();
         let mut lines = String::new();
         for round in self.first..self.until {
-            let began = Instant::now();
             for (position, index) in rounds::order(self.seed, round, neighbours).into_iter().enumerate() {
                 let Measured { key, function, threads } = &measured[index];
                 let undisturbed = !threads;
@@ -214,9 +204,6 @@ impl Episode {
                     lines.push_str(&csv::line(cells));
                     lines.push('\n');
                 }
-            }
-            if start.elapsed() + began.elapsed() > self.allowance {
-                break;
             }
         }
         caution::leave(&self.to.with_extension(caution::DISTURBANCE))?;
@@ -260,7 +247,6 @@ mod tests {
             bench: "a \"b\" ü".to_owned(),
             first: 24,
             until: 48,
-            allowance: Duration::from_millis(2_500),
             samples: 2,
             brief: true,
             seed: (1 << 53) - 1,

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt::Debug;
+use std::time::Instant;
 
 use crate::builder::{Bench, Turn, Variant};
 use by_turns_core::base::key::Key;
@@ -84,12 +85,14 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
 
     /// What a variant returns after so many calls of one set-up.
     fn work_of(&self, index: usize, before: usize) -> Result<W, TrialError> {
-        let done = Cell::new(None);
+        let (done, set_up) = (Cell::new(None), Cell::new(Instant::now()));
         let function = self.checked(index, |work| {
+            self.in_calls.set(self.in_calls.get() + set_up.get().elapsed());
             done.set(Some(work));
             None
         });
         bencher::call(&function, &mut |mut workload| {
+            set_up.set(Instant::now());
             workload.single(|run| (0..before).for_each(|_| run()));
         })?;
         Ok(done.take().expect("it called iter"))
@@ -164,6 +167,7 @@ fn shown(works: [String; 2]) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
     use std::time::Duration;
 
     use super::*;
@@ -171,7 +175,7 @@ mod tests {
     use by_turns_core::trial::sampling::Trial;
 
     fn thread_name() -> String {
-        std::thread::current().name().unwrap_or_default().to_owned()
+        thread::current().name().unwrap_or_default().to_owned()
     }
 
     #[test]
@@ -266,5 +270,18 @@ mod tests {
         let [short, long] = shown(["[0]".to_owned(), format!("{items:?}")]);
         assert_eq!(short, " did, from character 3 of 3: [0]");
         assert!(long.contains(": [0, 1, 2, ") && long.ends_with('…'));
+    }
+
+    #[test]
+    fn what_calls_take_is_told_without_set_up() {
+        let slow = |turn: &mut Turn<'_, u64>| {
+            thread::sleep(Duration::from_millis(20));
+            turn.iter(|| 1);
+        };
+        let bench = bench(&[]).variant("a", slow).variant("b", slow);
+        let start = Instant::now();
+        bench.prove(&bench.variants(|_| true).expect("sound"), false).expect("equal work");
+        let calls = bench.in_calls.get();
+        assert!(calls > Duration::ZERO && calls < start.elapsed() / 2, "{calls:?}");
     }
 }

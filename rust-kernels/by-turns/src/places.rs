@@ -6,7 +6,6 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use std::time::Instant;
 
 use serde_json::Value;
 
@@ -43,8 +42,6 @@ pub struct Places {
     pub stands: PathBuf,
     /// The package, if cargo has started it.
     pub package: String,
-    /// When this was looked up.
-    pub when: Instant,
     /// The process that has started it.
     pub parent: u32,
 }
@@ -65,7 +62,6 @@ pub fn places() -> &'static Places {
             started_in: package.filter(|_| by_cargo).unwrap_or_else(|| here.clone()),
             stands: stands.filter(|_| by_cargo).unwrap_or(here),
             package: env::var("CARGO_PKG_NAME").unwrap_or_default(),
-            when: Instant::now(),
             parent,
         }
     })
@@ -159,7 +155,6 @@ mod tests {
             started_in: PathBuf::from("/w/package"),
             stands: PathBuf::from("/w"),
             package: "package".to_owned(),
-            when: Instant::now(),
             parent: 1,
         };
         assert_eq!(places.typed(Path::new("base")), Path::new("/w/base"));

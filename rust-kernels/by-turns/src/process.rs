@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use by_turns_core::base::child;
+
 /// What a signal asked for while [`Caught`] lived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(unix), allow(dead_code))]
@@ -31,23 +33,28 @@ mod unix {
         TERMINATED.store(true, Ordering::SeqCst);
     }
 
-    /// While it lives, SIGINT and SIGTERM are noted instead of ending the process.
+    /// While it lives, SIGINT and SIGTERM are noted instead of ending the process, unless they were ignored. A second SIGINT ends
+    /// it.
     pub struct Caught([libc::sigaction; 2]);
 
     impl Caught {
         pub fn begin() -> Self {
-            let handlers: [(libc::c_int, extern "C" fn(libc::c_int)); 2] =
-                [(libc::SIGINT, interrupted), (libc::SIGTERM, terminated)];
-            Self(handlers.map(|(signal, handler)| {
+            // A group that is terminated gets SIGTERM twice: also when cargo ends.
+            let handlers: [(libc::c_int, extern "C" fn(libc::c_int), libc::c_int); 2] =
+                [(libc::SIGINT, interrupted, libc::SA_RESETHAND), (libc::SIGTERM, terminated, 0)];
+            Self(handlers.map(|(signal, handler, flags)| {
                 // SAFETY: both structures are plain data for which zeros are valid, and outlive the calls; the handlers
                 // store into atomics and do nothing else.
                 unsafe {
                     let (mut new, mut old): (libc::sigaction, libc::sigaction) =
                         (std::mem::zeroed(), std::mem::zeroed());
                     new.sa_sigaction = handler as *const () as usize;
-                    new.sa_flags = libc::SA_RESTART;
+                    new.sa_flags = libc::SA_RESTART | flags;
                     libc::sigemptyset(&mut new.sa_mask);
-                    libc::sigaction(signal, &new, &mut old);
+                    libc::sigaction(signal, std::ptr::null(), &mut old);
+                    if old.sa_sigaction != libc::SIG_IGN {
+                        libc::sigaction(signal, &new, std::ptr::null_mut());
+                    }
                     old
                 }
             }))
@@ -72,20 +79,9 @@ mod unix {
         }
     }
 
-    /// Has the system send `signal` to this process when its parent ends. False if that has ended already.
-    fn end_with_parent(parent: u32, signal: libc::c_int) -> bool {
-        #[cfg(target_os = "linux")]
-        // SAFETY: this option takes a number and touches no memory.
-        unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, signal as libc::c_ulong);
-        }
-        let _ = signal;
-        parent_id() == parent
-    }
-
     /// Ends this process with cargo, if `parent` is that.
     pub fn end_with_cargo(parent: u32) {
-        if std::env::var_os("CARGO").is_some() && !end_with_parent(parent, libc::SIGTERM) {
+        if std::env::var_os("CARGO").is_some() && !child::end_with_parent(parent, libc::SIGTERM) {
             std::process::exit(128 + libc::SIGTERM);
         }
     }
@@ -97,16 +93,9 @@ mod unix {
 
     /// What the command starts ends with this process, and runs on one core if so asked.
     pub fn bound(command: &mut Command, pin: Option<usize>) -> &mut Command {
-        let this = std::process::id();
+        child::bound(command);
         // SAFETY: between fork and exec it makes system calls only, and allocates nothing.
-        unsafe {
-            command.pre_exec(move || {
-                if !end_with_parent(this, libc::SIGKILL) {
-                    return Err(io::ErrorKind::BrokenPipe.into());
-                }
-                pin.map_or(Ok(()), run_on)
-            })
-        }
+        unsafe { command.pre_exec(move || pin.map_or(Ok(()), run_on)) }
     }
 
     #[cfg(target_os = "linux")]
@@ -195,6 +184,15 @@ mod tests {
 
     #[test]
     fn signals_are_noted_and_an_interrupt_comes_first() {
+        // SAFETY: to ignore it, and to do what is done by default.
+        unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+        let ignoring = Caught::begin();
+        // SAFETY: it is ignored.
+        unsafe { libc::raise(libc::SIGINT) };
+        assert_eq!(ignoring.asked(), None);
+        drop(ignoring);
+        // SAFETY: as above.
+        unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
         let caught = Caught::begin();
         assert_eq!(caught.asked(), None);
         // SAFETY: both are caught.
@@ -203,5 +201,8 @@ mod tests {
         // SAFETY: as above.
         unsafe { libc::raise(libc::SIGINT) };
         assert_eq!(caught.asked(), Some(Asked::Interrupt));
+        // SAFETY: as above.
+        let next = unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+        assert_eq!(next, libc::SIG_DFL, "a second one ends it");
     }
 }

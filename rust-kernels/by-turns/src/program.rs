@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
 use std::process::exit;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::arguments::{Arguments, HELP, Task};
 use crate::budget::{Plan, Profile};
@@ -80,12 +80,13 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             }
             let proved = self.prove(&variants, episode.brief)?;
             episode.same_input(work(&proved))?;
-            episode.measure(places.when, &self.measured(&variants, &proved), &neighbours(&variants))?;
+            episode.measure(&self.measured(&variants, &proved), &neighbours(&variants))?;
             exit(0);
         }
         process::end_with_cargo(places.parent);
         let start = Instant::now();
         let proved = self.prove(&variants, false)?;
+        let (elapsed, in_calls) = (start.elapsed(), self.in_calls.get());
         match &arguments.task {
             Task::Help | Task::List => unreachable!("done before"),
             Task::Prove => {
@@ -107,10 +108,10 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 Ok(())
             }
             Task::Measure => {
-                // Controls are not proved again, and each other variant is called three times.
-                let calls = 3 * variants.iter().filter(|variant| !variant.control).count() as u32;
-                let call = start.elapsed() / calls;
-                let plan = Plan::new(&arguments.profile, arguments.budget, variants.len(), call);
+                // Controls are not proved again; each other variant is set up twice and called three times.
+                let own = variants.iter().filter(|variant| !variant.control).count() as u32;
+                let (call, set_up) = (in_calls / (3 * own), elapsed.saturating_sub(in_calls) / (2 * own));
+                let plan = Plan::new(&arguments.profile, arguments.budget, variants.len(), call, set_up);
                 self.measure(&variants, &arguments, places, &plan, work(&proved))
             }
         }
@@ -118,7 +119,6 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
 
     /// In a process under callgrind: one iteration of what the parent names.
     fn counted(&self) -> Result<(), String> {
-        process::end_with_cargo(places().parent);
         let selected = callgrind::selected(&self.name);
         for index in &selected {
             callgrind::count(&self.function(*index)).map_err(|trial_error| match trial_error {
@@ -138,10 +138,14 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         variants.iter().enumerate().map(measured).collect()
     }
 
+    fn running(&self) -> Result<Running, String> {
+        Running::begin(&places().folder(&self.name)?)
+    }
+
     /// Writes the counts into a file, in place of those that these variants have there.
     fn save_counts(&self, variants: &[Variant], file: &Path) -> Result<(), String> {
         let package = counts::package()?;
-        let Counted { counts, left_out, failed } = counts::count(self, variants, None)?;
+        let Counted { counts, left_out, failed } = counts::count(self, variants, &self.running()?, None)?;
         left_out.iter().for_each(|why| eprintln!("{why}"));
         if !failed.is_empty() || counts.is_empty() {
             return Err(format!("{}: counts are not saved\n{}", self.title, failed.join("\n")));
@@ -155,7 +159,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let package = counts::package()?;
         let mut before = counts::load(file, &package, &self.title)?;
         before.retain(|count| self.among(variants)(&count.key));
-        let mut counted = counts::count(self, variants, None)?;
+        let mut counted = counts::count(self, variants, &self.running()?, None)?;
         if !before.iter().any(|count| count.counter == "instructions") {
             counted.left_out.extend(counted.failed.extract_if(.., |why| why == counts::NO_VALGRIND));
         }
@@ -185,7 +189,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let mut progress = Progress::of(&self.title, arguments.quiet);
         progress.say("counting");
         let Counted { counts, left_out: mut notes, failed } =
-            counts::count(self, variants, plan.no_valgrind(variants.len()))?;
+            counts::count(self, variants, &running, plan.no_valgrind(variants.len()))?;
         notes.extend(failed);
         progress.say("compiling once more, for link orders");
         let linked = match arguments.layouts {
@@ -199,7 +203,6 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             bench: self.name.clone(),
             first: 0,
             until: 0,
-            allowance: Duration::ZERO,
             samples: plan.samples,
             brief: plan.brief(),
             seed,
@@ -309,7 +312,7 @@ fn rounds_of(
     let start = Instant::now();
     loop {
         let done = taken.processes.len() as u32;
-        let Some(allowance) = plan.allowance(done, start.elapsed()) else { return Ok((taken, None)) };
+        let Some(rounds) = plan.next(done, taken.rounds, start.elapsed()) else { return Ok((taken, None)) };
         let left = plan.left(done, start.elapsed());
         let began = Instant::now();
         let mut say = || {
@@ -317,14 +320,16 @@ fn rounds_of(
             progress.say(&progress::process(done, plan.processes, left));
         };
         say();
-        (episode.first, episode.until) = (taken.rounds, taken.rounds + plan.rounds);
+        (episode.first, episode.until) = (taken.rounds, taken.rounds + rounds);
         let drawn = linked.map(|linked| {
             // Of 32 bits, of which 0 would be another order each time, and all ones another rule.
             let layout = 1 + (random::new_seed().unwrap_or(u64::from(done)) % (1 << 30)) as u32;
             linked.draw(layout).map(|program| (layout, program))
         });
-        let drawn = drawn.transpose()?;
-        episode.allowance = allowance.saturating_sub(began.elapsed());
+        let drawn = match (drawn.transpose(), caught.asked()) {
+            (Err(_), Some(asked)) => return Ok((taken, Some(asked))), // Ctrl-C ends the linker
+            (drawn, _) => drawn?,
+        };
         let started = Utc::now();
         let program = drawn.as_ref().map_or(&places.program, |(_, program)| program);
         let rows = episode.run(program, places, pin, caught, &mut say);
@@ -337,10 +342,12 @@ fn rounds_of(
             Err(End::Failed(why)) => return Err(why),
         };
         let last = rows.lines().last().and_then(|line| line.rsplit(',').nth(4)?.parse::<u32>().ok());
-        let last = last.filter(|last| (episode.first..episode.until).contains(last));
         let layout = drawn.map(|(layout, _)| layout);
         taken.processes.push(Process { first: episode.first, started, ended: Utc::now(), layout });
-        taken.rounds = 1 + last.ok_or("a process wrote incomplete samples")?;
+        if last != Some(episode.until - 1) {
+            return Err("a process wrote incomplete samples".to_owned());
+        }
+        taken.rounds = episode.until;
         taken.rows += &rows;
     }
 }

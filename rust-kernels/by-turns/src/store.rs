@@ -95,9 +95,9 @@ impl Running {
     /// Where it cannot be made.
     pub fn begin(place: &Path) -> Result<Self, String> {
         for left in fs::read_dir(place).map_err(at(place))?.filter_map(Result::ok) {
-            let is_one = left.file_name().to_string_lossy().starts_with(RUNNING);
-            let lock = is_one.then(|| File::open(left.path().join(LOCK)).ok()).flatten();
-            if lock.is_some_and(|lock| lock::locked(&lock, false) == Some(true)) {
+            if left.file_name().to_string_lossy().starts_with(RUNNING)
+                && let Some(_lock) = abandoned(&left.path())
+            {
                 let _ = fs::remove_dir_all(left.path());
             }
         }
@@ -117,6 +117,11 @@ impl Running {
         }
         unreachable!("there is a number that no folder has")
     }
+}
+
+/// The lock of a folder whose bench has ended: while it is held, no bench that begins takes the folder.
+fn abandoned(folder: &Path) -> Option<File> {
+    File::open(folder.join(LOCK)).ok().filter(|lock| lock::locked(lock, false) == Some(true))
 }
 
 impl Drop for Running {
@@ -285,6 +290,9 @@ mod tests {
         let killed = place.join(format!("{RUNNING}1-0"));
         fs::create_dir(&killed).expect("a folder");
         fs::write(killed.join(LOCK), "").expect("a file");
+        let held = abandoned(&killed);
+        assert!(held.is_some() && abandoned(&killed).is_none(), "one removes it");
+        drop(held);
         fs::write(place.join("report.json"), "").expect("a file");
         let first = Running::begin(&place).expect("a folder");
         let second = Running::begin(&place).expect("another one");

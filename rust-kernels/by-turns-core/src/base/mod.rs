@@ -1,6 +1,8 @@
 //! What everything else uses: keys, samples, tolerances, the machine.
 
 pub mod allocator;
+#[cfg(feature = "bench")]
+pub mod child;
 pub mod clock;
 pub mod csv;
 pub mod key;

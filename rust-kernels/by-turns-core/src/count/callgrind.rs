@@ -17,6 +17,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
+use crate::base::child;
 use crate::count::disassembly::{self, Addresses};
 use crate::trial::bencher::{self, Around, Function, TrialError};
 
@@ -105,6 +106,15 @@ pub fn count(function: &Function<'_>) -> Result<(), TrialError> {
     bencher::call(function, &mut |mut workload| workload.counted(AROUND, 1))
 }
 
+/// Where this program runs under callgrind.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// The folder that it starts in.
+    pub started_in: &'a Path,
+    /// The folder of callgrind's files, which are removed.
+    pub files: &'a Path,
+}
+
 /// What one iteration executes.
 #[derive(Default)]
 pub struct Executed {
@@ -145,12 +155,13 @@ pub fn executed(
     name: &str,
     variants: &[usize],
     system: Option<&str>,
+    place: Place<'_>,
 ) -> io::Result<Option<Vec<Result<Executed, String>>>> {
-    match run(name, variants, system, Stdio::inherit)? {
+    match run(name, variants, system, place, Stdio::inherit)? {
         None => Ok(None),
         Some(Ok(counts)) => Ok(Some(counts.into_iter().map(Ok).collect())),
         // One of them broke off, and the files do not tell which.
-        Some(Err(_)) => executed_alone(name, variants, system),
+        Some(Err(_)) => executed_alone(name, variants, system, place),
     }
 }
 
@@ -163,11 +174,12 @@ pub fn executed_alone(
     name: &str,
     variants: &[usize],
     system: Option<&str>,
+    place: Place<'_>,
 ) -> io::Result<Option<Vec<Result<Executed, String>>>> {
     let at_once = thread::available_parallelism().map_or(1, usize::from);
     let mut counts = Vec::new();
     for some in variants.chunks(at_once) {
-        let alone = |variant: &usize| run(name, &[*variant], system, Stdio::null);
+        let alone = |variant: &usize| run(name, &[*variant], system, place, Stdio::null);
         let ended: Vec<_> = thread::scope(|scope| {
             let runs: Vec<_> = some.iter().map(|variant| scope.spawn(move || alone(variant))).collect();
             runs.into_iter().map(|run| run.join().expect("no panic")).collect()
@@ -186,13 +198,15 @@ fn run(
     name: &str,
     variants: &[usize],
     system: Option<&str>,
+    place: Place<'_>,
     stdout: fn() -> Stdio,
 ) -> io::Result<Option<Result<Vec<Executed>, String>>> {
-    let folder = Scratch::new()?;
+    let folder = Scratch::within(place.files)?;
     let [log, errors] = ["log", "errors"].map(|name| folder.0.join(name));
     let numbers: Vec<String> = variants.iter().map(usize::to_string).collect();
     let option = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
-    let status = Command::new("valgrind")
+    let status = child::bound(&mut Command::new("valgrind"))
+        .current_dir(place.started_in)
         // What a user has set for valgrind, in VALGRIND_OPTS or .valgrindrc, is not for this.
         .arg("--command-line-only=yes")
         .args(["--tool=callgrind", "--quiet", "--collect-atstart=no", "--collect-systime=yes"])
@@ -337,10 +351,10 @@ fn totals(parts: Vec<Part>) -> Vec<Executed> {
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> io::Result<Self> {
+    fn within(folder: &Path) -> io::Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = env::temp_dir().join(format!("by-turns-callgrind-{}-{number}", std::process::id()));
+        let folder = folder.join(format!("by-turns-callgrind-{}-{number}", std::process::id()));
         fs::create_dir(&folder)?;
         Ok(Self(folder))
     }
@@ -348,7 +362,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed from a temporary folder may stay.
+        // What cannot be removed may stay.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

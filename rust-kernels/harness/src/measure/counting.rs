@@ -39,7 +39,7 @@ use crate::study::checks::Variant;
 use by_turns_core::base::allocator;
 use by_turns_core::base::key::Key;
 use by_turns_core::count::allocations;
-use by_turns_core::count::callgrind;
+use by_turns_core::count::callgrind::{self, Place};
 use by_turns_core::count::table::Count;
 
 /// Counts every variant of a study and writes the counts into the run that `ASYNC_COST_PARTIAL` names, or
@@ -155,7 +155,10 @@ fn instructions(
     if Codegen::of_this_build().profile == "dev" {
         return left_out("this is a dev build; use `cargo bench`");
     }
-    let counted = callgrind::executed(study.name(), countable, study.system.as_deref());
+    let counted = std::env::current_dir().and_then(|started_in| {
+        let place = Place { started_in: &started_in, files: &std::env::temp_dir() };
+        callgrind::executed(study.name(), countable, study.system.as_deref(), place)
+    });
     let counted = counted.map_err(|source| Error::Io { action: "count with valgrind".to_owned(), source });
     let Some(values) = counted? else {
         return left_out("valgrind is not installed (for example `apt install valgrind`)");
