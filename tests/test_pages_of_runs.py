@@ -119,11 +119,11 @@ def test_a_hostile_statement_is_shown_and_not_run(effect, claims, tmp_path, open
 # -- how far to rely on it -----------------------------------------------------------------------------------------
 
 
-def test_the_page_on_trust_counts_refused_controls_and_lists_disturbances(runs, tmp_path):
+def test_the_page_on_trust_counts_controls_that_differ_and_lists_disturbances(runs, tmp_path):
     changes = {"studies.zero-cost.load_before": [3.0, 3.0, 3.0], "studies.zero-cost.resumed": 1}
     troubled = make_run(runs / "troubled", ladder=LADDER, controls={OFF: 1.05, ON: 1.0}, changes=changes, **QUIET)
     page = notebook.page_of(executed("trust", troubled, tmp_path))
-    assert "<strong>1 of" in page.answer and "concluded from their groups" in page.answer
+    assert "<strong>1 of" in page.answer and "the intervals of their groups are that much wider" in page.answer
     assert "not idle before the run" in page.body and "resumed once" in page.body
 
 
