@@ -15,7 +15,7 @@ from async_cost.literature.claims import load_claims
 from async_cost.runs.find import load_run
 from async_cost.runs.record import KINDS
 from async_cost.statistics.interval import RANKS, quantile
-from async_cost.statistics.judge import differing, judged
+from async_cost.statistics.judge import CONTROL_OFF, differing, judged
 from async_cost.statistics.measured import Measured
 
 ONE, _, MANY, LONG = KINDS
@@ -90,7 +90,10 @@ def test_beside_a_control_off_by_16_percent_58_times_is_slower_and_little_is_und
     for ratio, verdict in ((58.0, "slower"), (1 / 58, "faster"), (1.15, "undecided"), (1.0, "undecided")):
         row = table_of([moved(row, ratio) for row in given]).row(-1, named=True)
         assert (row["verdict"], row["offset"]) == (verdict, pytest.approx(off)), ratio
-    assert row["to_decide"].startswith("no number of sittings") and "identical code differs" in row["to_decide"]
+        if ratio == 1.15:
+            assert row["to_decide"].startswith("no number of sittings")
+            assert "identical code differs" in row["to_decide"]
+    assert row["to_decide"] == CONTROL_OFF
 
 
 def test_nothing_is_the_same_beside_a_control_that_is_off_by_more_than_the_limit():
@@ -102,6 +105,26 @@ def test_nothing_is_the_same_beside_a_control_that_is_off_by_more_than_the_limit
         seen.add((row["verdict"], row["offset"] > limit))
         assert row["verdict"] != "same" or row["offset"] < -np.log(1 - limit)
     assert {("same", False), ("undecided", True)} <= seen
+
+
+@pytest.mark.parametrize("number", [5, 9, 20, 40])
+def test_nothing_is_the_same_beside_a_broken_control_that_precise_ones_outweigh(number):
+    rng, seen = np.random.default_rng(number), set()
+    for _ in range(100):
+        limit, precise = rng.uniform(0.005, 0.1), 0.0002
+        wide, error = rng.uniform(0.2, 2) * limit, rng.uniform(1.5, 8) * rng.choice([-1, 1])
+        given = [*rows([error], wide, episodes=30), *rows([0.0] * number, precise, episodes=30, study="others")]
+        control = given.pop(0) | {"limit": limit}
+        ends = {name: given[1][name] / given[1]["ratio"] for name in ("ratio", "low", "high")}
+        given = [control, *(row if row["control"] else row | ends | {"limit": limit} for row in given)]
+        given.append(given[1] | {name: 9 * end for name, end in ends.items()})
+        beside, far = (table_of(given).row(place, named=True) for place in (1, -1))
+        off, offset = control["low"] > 1 + limit or control["high"] < 1 - limit, beside["offset"] > 0
+        seen.add((off, offset))
+        assert not off or (beside["verdict"], beside["to_decide"]) == ("undecided", CONTROL_OFF)
+        assert off or offset or beside["verdict"] == "same"
+        assert far["verdict"] == "slower", "a large difference stays one"
+    assert {(True, False), (True, True), (False, False)} <= seen
 
 
 @pytest.mark.parametrize(("extra", "broken"), [(0.0, 0.0), (0.03, 0.0), (0.0, 0.16), (0.03, 0.5)])

@@ -22,7 +22,7 @@ import async_cost
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.find import load_run
 from async_cost.runs.run import Run
-from async_cost.statistics.judge import _groups_behind, in_sittings
+from async_cost.statistics.judge import CONTROL_OFF, _groups_behind, in_sittings
 from async_cost.statistics.table import make
 from async_cost.workflow import layouts
 from async_cost.workflow.toolchain import ROOT
@@ -32,19 +32,24 @@ METHODS = ("tango-bench", "Criterion")
 NUMBERS = ("ratio", "low", "high", "undisturbed", "undisturbed_low", "undisturbed_high", "bias", "chance", "offset")
 #: A control that is made to differ from its baseline, in a group that comparisons of two loads depend on.
 STUDY_OFF, OFF = "call-styles", {"bench": "call_methods_waiting/waiting call_nonblock", "variant": "event loop (A/A)"}
+#: One that is made to differ, so imprecise that chance may explain it among all.
+STUDY_UNSURE = "async-fn-stopping"
+UNSURE = {"bench": "events", "variant": "by hand (A/A)", "parameter": "arms=64"}
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Iterator[Run]:
     """A sitting where there is no other: the crate has no series, from which an interval learns what an hour adds. The
-    controls of a kind are off together, and one is made to differ by 16 %, so that intervals are widened by both.
+    controls of a kind are off together, and one is made to differ by 16 %, so that intervals are widened by both;
+    another by 10 %, which is not significant.
     """
     alone = tmp_path_factory.mktemp("runs") / "amd-epyc-2c" / "20261126T222601Z"
     shutil.copytree(ROOT / "data" / "runs" / alone.parent.name / alone.name, alone)
-    file = alone / f"{STUDY_OFF}.time.csv.gz"
-    ns, off = pl.col("elapsed_ns"), pl.all_horizontal(pl.col(name) == value for name, value in OFF.items())
-    longer = pl.when(off).then((1.16 * ns).cast(pl.Int64)).otherwise(ns).alias("elapsed_ns")
-    pl.read_csv(file).with_columns(longer).write_csv(file, compression="gzip")
+    for study, key, by in ((STUDY_OFF, OFF, 1.16), (STUDY_UNSURE, UNSURE, 1.1)):
+        file = alone / f"{study}.time.csv.gz"
+        ns, off = pl.col("elapsed_ns"), pl.all_horizontal(pl.col(name) == value for name, value in key.items())
+        longer = pl.when(off).then((by * ns).cast(pl.Int64)).otherwise(ns).alias("elapsed_ns")
+        pl.read_csv(file).with_columns(longer).write_csv(file, compression="gzip")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ASYNC_COST_RUNS", str(alone.parents[1]))
         yield load_run(alone)
@@ -101,6 +106,8 @@ def test_the_crate_judges_each_comparison_as_the_table_does(table, by_the_crate)
 
 def to_decide(needed: str, covers_hours: bool) -> str | None:
     """What the crate says would decide it, in the words of the table."""
+    if needed == "control":
+        return CONTROL_OFF
     if "/" in needed:
         return "nothing: {} on a typical machine, {} on an undisturbed one".format(*needed.split("/"))
     return in_sittings(float(needed), covers_hours) if needed else None
@@ -109,6 +116,12 @@ def to_decide(needed: str, covers_hours: bool) -> str | None:
 def test_the_run_holds_every_word(table):
     assert {"slower", "faster", "same", "undecided"} == {*table["verdict"].drop_nulls()}
     assert (table["bias"] > 0).any() and table["undisturbed"].is_not_null().any()
+    unsure = table.filter(study=STUDY_UNSURE, group="events")
+    assert unsure["offset"].max() == 0 and unsure.filter(**UNSURE)["verdict"].item() == "slower"
+    assert (
+        unsure["to_decide"].is_in([CONTROL_OFF]).sum() > 1
+        and not unsure.filter(~pl.col("control"), verdict="same").height
+    )
     off, loads = table.filter(pl.col("offset") > 0), pl.col("parameter") != pl.col("baseline_parameter")
     assert off.filter(**OFF).height == 1 and off.filter(loads, group="calls").height > 1 < off.filter(~loads).height
 

@@ -4,7 +4,8 @@
 A control is a key measured a second time, so that its true ratio is 1. What the controls of a kind are off beyond their
 own intervals widens all intervals of that kind (one variance component, DerSimonian and Laird 1986). A control that
 differs from its baseline by more than chance explains (Holm 1979, over a run) widens those of its group by all that it
-may be off; of a comparison of two loads, the controls of both do. Without a control nothing is concluded.
+may be off; of a comparison of two loads, the controls of both do. Beside one that is slower or faster by its own
+interval, significantly or not, nothing is the same. Without a control nothing is concluded.
 """
 
 import math
@@ -25,8 +26,10 @@ EQUIVALENCE = 0.01
 #: An estimate within this part of the limit from the border counts as on it: deciding its side would take a hundred
 #: times as long as detecting the limit.
 NEAR = 0.1
-#: Begins what would decide a comparison whose two words contradict each other.
+#: Begins what would decide a comparison whose two words, or whose control and itself, contradict each other.
 CONTRADICTED = "nothing: "
+#: What would decide one that looks the same beside a control that does not.
+CONTROL_OFF = f"{CONTRADICTED}an A/A control of its group is itself slower or faster"
 #: Whether a row is a control that differs from its baseline by more than chance explains.
 DIFFERS = pl.col("control") & (pl.col("chance") < 1 - CONFIDENCE).fill_null(False)
 #: Why an interval over rounds decides nothing: a process counts once, and of three the spread is hardly known.
@@ -117,6 +120,8 @@ def _to_decide(row: Mapping) -> str | None:
         return f"nothing in this run: {row['doubt']}"
     if row["verdict"] != Verdict.UNDECIDED:
         return None
+    if row["off"]:
+        return CONTROL_OFF
     if row["typical"] != Verdict.UNDECIDED:
         return f"{CONTRADICTED}{row['typical']} on a typical machine, {row['undisturbed_word']} on an undisturbed one"
     value, low, high = (math.log(row[name]) for name in ("ratio", "low", "high"))
@@ -149,14 +154,18 @@ def judged(comparisons: pl.DataFrame, profile: str, refused: str | None = None) 
     rows = _corrected(rows)
     trusted, limit = pl.col("doubt").is_null(), pl.col("limit")
     typical, undisturbed = verdict_column(trusted, limit), verdict_column(trusted, limit, "undisturbed_")
-    rows = rows.with_columns(typical=typical, undisturbed_word=undisturbed)
+    within = pl.col("ratio").is_between(1 - limit, 1 + limit).fill_null(False)
+    rows = rows.with_columns(
+        typical=typical, undisturbed_word=undisturbed, off=within & _beside_control_off(rows, behind)
+    )
     contradicted = pl.col("typical").ne(pl.col("undisturbed_word")) & pl.col("undisturbed_word").ne(
         Verdict.UNDECIDED.value
     )
     undecided = pl.lit(Verdict.UNDECIDED.value, VERDICTS)
-    rows = rows.with_columns(verdict=pl.when(contradicted.fill_null(False)).then(undecided).otherwise("typical"))
+    open_ = trusted & (contradicted.fill_null(False) | pl.col("off"))
+    rows = rows.with_columns(verdict=pl.when(open_).then(undecided).otherwise("typical"))
     texts = [_to_decide(row) for row in rows.iter_rows(named=True)]
-    return rows.drop("typical", "undisturbed_word").with_columns(to_decide=pl.Series(texts, dtype=pl.String))
+    return rows.drop("typical", "undisturbed_word", "off").with_columns(to_decide=pl.Series(texts, dtype=pl.String))
 
 
 def _chances(comparisons: pl.DataFrame) -> pl.Series:
@@ -216,6 +225,17 @@ def _offsets(comparisons: pl.DataFrame, behind: Sequence[Sequence[tuple[str, str
     largest = {key[:2]: key[2] for key in own.group_by("study", "group").agg(pl.col("own").max()).iter_rows()}
     sums = pl.Series([math.fsum(largest[group] for group in groups) for groups in behind], dtype=pl.Float64)
     return own.select(pl.when("control").then("own").otherwise(sums)).to_series()
+
+
+def _beside_control_off(comparisons: pl.DataFrame, behind: Sequence[Sequence[tuple[str, str]]]) -> pl.Series:
+    """Whether a control of the groups `behind` a row that is none is slower or faster by its own interval. Among many
+    controls chance may explain it, and precise ones outweigh it in the bias of its kind; but it speaks against what
+    would be the same.
+    """
+    word = verdict_column(pl.col("control"), pl.col("limit"))
+    off = comparisons.filter(word.is_in([Verdict.SLOWER.value, Verdict.FASTER.value]))
+    groups = set(off.select("study", "group").iter_rows())
+    return pl.Series([not groups.isdisjoint(some) for some in behind], dtype=pl.Boolean) & ~comparisons["control"]
 
 
 def _corrected(comparisons: pl.DataFrame) -> pl.DataFrame:

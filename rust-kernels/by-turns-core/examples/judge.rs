@@ -87,6 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let needed = match judged.needed {
             Some(Needed::Times(times)) => format!("{times:e}"),
             Some(Needed::Never) => "inf".to_owned(),
+            Some(Needed::Control) => "control".to_owned(),
             Some(Needed::Contradicted(typical, undisturbed)) => format!("{typical}/{undisturbed}"),
             None => String::new(),
         };

@@ -190,6 +190,9 @@ pub fn to_decide(
                 "{name}: no number of processes would decide it: the ratio is too close to the tolerance, or identical code differs as much"
             )
         }
+        Needed::Control => {
+            format!("{name}: nothing is the same beside a control that is slower or faster than itself")
+        }
         Needed::Contradicted(typical, undisturbed) => {
             format!("{name}: {typical} on a typical machine, {undisturbed} on an undisturbed one")
         }

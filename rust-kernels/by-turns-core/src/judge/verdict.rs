@@ -3,6 +3,7 @@
 //! A control is a variant beside itself. What the controls of a kind show in common, beyond what their own intervals
 //! explain, is an error of every comparison of that kind, and widens its interval. A control that differs from itself
 //! significantly (Holm's procedure over all controls of the run) widens those of its group by all that it may be off.
+//! Beside one that is slower or faster than itself by its own interval, significantly or not, nothing is the same.
 //! Without a control nothing is concluded.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,6 +92,8 @@ pub enum Needed {
     Times(f64),
     /// None would: it lies at the border, or identical code differs by as much.
     Never,
+    /// None would: it looks the same beside a control that does not.
+    Control,
     /// None would: on a typical machine it is one verdict, on an undisturbed one another.
     Contradicted(Verdict, Verdict),
 }
@@ -115,12 +118,14 @@ pub struct Judged {
     pub needed: Option<Needed>,
 }
 
-/// What the controls of a comparison add to its interval, which further processes do not take away.
+/// What the controls of a comparison say of it, which further processes do not take away.
 struct Fixed {
     /// A standard deviation.
     bias: f64,
     /// Added on each side.
     offset: f64,
+    /// Whether one of them is slower or faster than itself.
+    off: bool,
 }
 
 /// The verdict of each comparison of a run.
@@ -128,7 +133,7 @@ pub fn judge(rows: &[Row]) -> Vec<Judged> {
     let chances = holm(&chances_given_other_controls(rows));
     let biases = biases(rows, &chances);
     let inconclusive_groups = inconclusive_groups(rows);
-    let offsets = largest_offsets(rows, &chances);
+    let (offsets, off) = (largest_offsets(rows, &chances), groups_with_a_control_off(rows));
     let judged = rows.iter().zip(chances).map(|(row, chance)| {
         let bias = biases.get(row.kind.as_str()).copied();
         let groups = || std::iter::once(&row.group).chain(&row.behind).map(String::as_str);
@@ -136,7 +141,8 @@ pub fn judge(rows: &[Row]) -> Vec<Judged> {
             true => own_offset(row, chance),
             false => groups().filter_map(|group| offsets.get(group)).sum(),
         };
-        let fixed = Fixed { bias: bias.unwrap_or(0.0), offset };
+        let off = !row.control && groups().any(|group| off.contains(group));
+        let fixed = Fixed { bias: bias.unwrap_or(0.0), offset, off };
         let ratios = row.ratios.map(|ratios| corrected(row, ratios, &fixed));
         let inconclusive = groups().find_map(|group| inconclusive_groups.get(group).copied().flatten());
         let (verdict, needed) = match ratios {
@@ -232,6 +238,16 @@ fn largest_offsets<'a>(rows: &'a [Row], chances: &[Option<f64>]) -> BTreeMap<&'a
     offsets
 }
 
+/// The groups in which a control is slower or faster than itself by its own interval. Among many controls chance may
+/// explain it, and precise ones outweigh it in the bias of its kind; but it speaks against what would be the same.
+fn groups_with_a_control_off(rows: &[Row]) -> BTreeSet<&str> {
+    let off = |row: &&Row| {
+        let verdict = row.ratios.map(|ratios| Verdict::of(&ratios.typical, row.tolerance));
+        row.control && matches!(verdict, Some(Verdict::Slower | Verdict::Faster))
+    };
+    rows.iter().filter(off).map(|row| row.group.as_str()).collect()
+}
+
 fn corrected(row: &Row, ratios: Ratios, fixed: &Fixed) -> Ratios {
     if row.control || fixed.bias.max(fixed.offset) == 0.0 {
         return ratios;
@@ -261,6 +277,9 @@ fn inconclusive_groups(rows: &[Row]) -> BTreeMap<&str, Option<&'static str>> {
 }
 
 fn concluded(ratios: &Ratios, tolerance: f64, fixed: &Fixed) -> (Option<Verdict>, Option<Needed>) {
+    if fixed.off && Verdict::at(ratios.typical.value, tolerance) == Verdict::Same {
+        return (Some(Verdict::Undecided), Some(Needed::Control));
+    }
     let typical = Verdict::of(&ratios.typical, tolerance);
     let undisturbed = ratios.undisturbed.map(|estimate| Verdict::of(&estimate, tolerance));
     match undisturbed {
@@ -386,7 +405,8 @@ mod tests {
                 assert!(((end - before).abs() - judged[0].offset).abs() < 1e-12, "on both sides");
             }
             if verdict == Verdict::Undecided {
-                assert_eq!(judged[0].needed, Some(Needed::Never));
+                let needed = if ratio == 1.0 { Needed::Control } else { Needed::Never };
+                assert_eq!(judged[0].needed, Some(needed));
             }
         }
     }
@@ -402,6 +422,38 @@ mod tests {
             seen[usize::from(more)] += i32::from(judged[0].offset > 0.0);
         }
         assert!(seen.iter().all(|seen| *seen > 50), "{seen:?}");
+    }
+
+    #[test]
+    fn nothing_is_the_same_beside_a_broken_control_that_precise_ones_outweigh() {
+        let group = |name: String, row: Row| Row { group: name, ..row };
+        let mut seen = [0, 0];
+        for (number, by) in [5, 9, 20, 40]
+            .into_iter()
+            .flat_map(|number| (-40..=40).map(move |step| (number, 2e-3 * f64::from(step))))
+        {
+            // Its interval is about fifteen times as wide as those of the precise ones.
+            let broken = row(true, &LOG_RATIOS.map(|log| 25.0 * log + by));
+            let verdict = Verdict::of(&broken.ratios.expect("measured").typical, broken.tolerance);
+            let mut rows = vec![
+                group("broken".to_owned(), moved(0.0)),
+                group("precise 0".to_owned(), moved(0.0)),
+                Row { behind: vec!["broken".to_owned()], ..group("precise 0".to_owned(), moved(0.0)) },
+                group("broken".to_owned(), moved(0.5)),
+                group("broken".to_owned(), broken),
+            ];
+            rows.extend((0..number).map(|at| group(format!("precise {at}"), off(0.0))));
+            let judged = judge(&rows);
+            assert_eq!((judged[1].verdict, judged[3].verdict), (Some(Verdict::Same), Some(Verdict::Slower)));
+            if matches!(verdict, Verdict::Slower | Verdict::Faster) {
+                for beside in [&judged[0], &judged[2]] {
+                    let said = (beside.verdict, beside.needed);
+                    assert_eq!(said, (Some(Verdict::Undecided), Some(Needed::Control)), "{number} {by}");
+                }
+                seen[usize::from(judged[0].offset > 0.0)] += 1;
+            }
+        }
+        assert!(seen.iter().all(|seen| *seen > 10), "with and without an offset: {seen:?}");
     }
 
     #[test]
