@@ -427,7 +427,7 @@ mod tests {
     #[test]
     fn nothing_is_the_same_beside_a_broken_control_that_precise_ones_outweigh() {
         let group = |name: String, row: Row| Row { group: name, ..row };
-        let mut seen = [0, 0];
+        let mut seen = [0_usize; 3];
         for (number, by) in [5, 9, 20, 40]
             .into_iter()
             .flat_map(|number| (-40..=40).map(move |step| (number, 2e-3 * f64::from(step))))
@@ -450,10 +450,15 @@ mod tests {
                     let said = (beside.verdict, beside.needed);
                     assert_eq!(said, (Some(Verdict::Undecided), Some(Needed::Control)), "{number} {by}");
                 }
+                let alone = Verdict::of(&judged[0].ratios.expect("measured").typical, 0.01);
                 seen[usize::from(judged[0].offset > 0.0)] += 1;
+                seen[2] += usize::from(alone == Verdict::Same);
             }
         }
-        assert!(seen.iter().all(|seen| *seen > 10), "with and without an offset: {seen:?}");
+        assert!(
+            seen.iter().all(|seen| *seen > 10),
+            "with and without an offset, and the same without the rule: {seen:?}"
+        );
     }
 
     #[test]
