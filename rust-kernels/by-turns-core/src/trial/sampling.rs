@@ -1,5 +1,6 @@
 //! One trial: a warm-up and the samples of one variant.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use crate::base::key::is_counter;
@@ -48,7 +49,7 @@ impl Trial {
             Workload::Repeated(run) => self.repeated(&mut |iterations| timed(run, iterations)),
             Workload::Clocked(run) | Workload::Driven(run) => self.repeated(run),
             Workload::Prepared(prepared) => {
-                let samples = self.repeated(&mut |iterations| timed_batches(prepared, iterations));
+                let samples = self.prepared(&mut |iterations| timed_batches(prepared, iterations));
                 prepared.prepare(0);
                 samples
             }
@@ -62,22 +63,48 @@ impl Trial {
     /// Doubles the iterations until the warm-up is over, then gives every sample as many as let the trial last as long
     /// as it should, at least one.
     fn repeated(&self, run: &mut dyn FnMut(u64) -> Duration) -> Vec<Sample> {
+        let Warm { done, passed, .. } = self.warmed_up(run);
+        self.taken(times(self.share(), passed / done), run)
+    }
+
+    /// As [`repeated`](Self::repeated), by the time without what prepares iterations: at least a batch of them each, unless
+    /// preparing so many takes too long.
+    fn prepared(&self, run: &mut dyn FnMut(u64) -> Duration) -> Vec<Sample> {
+        let Warm { done, passed, timed } = self.warmed_up(run);
+        let most = times(MAKING.as_secs_f64() / self.samples as f64, (passed - timed) / done);
+        let samples = self.taken(times(self.share(), timed / done).max(BATCH).min(most), run);
+        let at_once = |sample: &Sample| {
+            sample.elapsed.as_secs_f64() * sample.iterations.min(BATCH) as f64 / sample.iterations as f64
+        };
+        // Every sample has as many iterations, so the least is what is closest to the clock's own time.
+        let least = samples.iter().map(at_once).fold(f64::INFINITY, f64::min);
+        AT_ONCE.set(AT_ONCE.get().min(least));
+        samples
+    }
+
+    fn share(&self) -> f64 {
+        self.time.as_secs_f64() / self.samples as f64
+    }
+
+    fn warmed_up(&self, run: &mut dyn FnMut(u64) -> Duration) -> Warm {
         let start = Instant::now();
-        let (mut iterations, mut done) = (1, 0);
+        let (mut iterations, mut done, mut timed) = (1, 0, Duration::ZERO);
         loop {
-            run(iterations);
+            timed += run(iterations);
             done += iterations;
             if start.elapsed() >= self.warm_up {
                 break;
             }
             iterations *= 2;
         }
-        let one = start.elapsed().as_secs_f64() / done as f64;
-        let share = self.time.as_secs_f64() / self.samples as f64;
-        // The cast keeps to the largest number where the quotient is beyond it.
-        let iterations = ((share / one).round() as u64).max(1);
+        let [passed, timed] = [start.elapsed(), timed].map(|time| time.as_secs_f64());
+        Warm { done: done as f64, passed, timed }
+    }
+
+    /// All samples, of so many iterations each.
+    fn taken(&self, iterations: u64, run: &mut dyn FnMut(u64) -> Duration) -> Vec<Sample> {
         let mut sample = || Sample::new(iterations, run(iterations));
-        let patience = Duration::from_secs_f64(PATIENCE.0 * share).min(PATIENCE.1);
+        let patience = Duration::from_secs_f64(PATIENCE.0 * self.share()).min(PATIENCE.1);
         let mut taken = || match self.undisturbed {
             true => undisturbed::sample(patience, || self.observed(&mut sample)),
             false => self.observed(&mut sample),
@@ -93,6 +120,31 @@ impl Trial {
     }
 }
 
+/// What a warm-up did.
+struct Warm {
+    /// Iterations.
+    done: f64,
+    /// Seconds that passed.
+    passed: f64,
+    /// Those that the workload told of.
+    timed: f64,
+}
+
+/// How often `one` fits into `time`, at least once. The cast keeps to the largest number where the quotient is beyond it.
+fn times(time: f64, one: f64) -> u64 {
+    ((time / one).round() as u64).max(1)
+}
+
+thread_local! {
+    static AT_ONCE: Cell<f64> = const { Cell::new(f64::INFINITY) };
+}
+
+/// The least time, in seconds, between two readings of the clock around iterations that were prepared, of the trials of this
+/// thread since the last call; infinite where there were none.
+pub fn take_at_once() -> f64 {
+    AT_ONCE.replace(f64::INFINITY)
+}
+
 /// The timed loop of every variant. Not inlined, so that it is the same machine code for all of them.
 #[inline(never)]
 pub fn timed(run: &mut dyn FnMut(), iterations: u64) -> Duration {
@@ -106,6 +158,9 @@ pub fn timed(run: &mut dyn FnMut(), iterations: u64) -> Duration {
 /// Iterations whose inputs lie in memory at once: enough that reading the clock before and after them, some 50 ns, is
 /// less than a nanosecond of each.
 pub const BATCH: u64 = 64;
+
+/// The time that preparing the iterations of a trial's samples may take.
+pub const MAKING: Duration = Duration::from_millis(50);
 
 /// [`timed`], for iterations that are prepared: what prepares them is not timed.
 #[inline(never)]
@@ -212,6 +267,34 @@ mod tests {
         let mut noting = Noting::default();
         timed_batches(&mut noting, 2 * BATCH + 3);
         assert_eq!((noting.ready, noting.batches), (0, vec![BATCH, BATCH, 3]));
+    }
+
+    /// What sets its input up for so long, and then takes a moment.
+    struct Slow(Duration, Vec<u64>);
+
+    impl Prepared for Slow {
+        fn prepare(&mut self, iterations: u64) {
+            self.1.push(iterations);
+            std::thread::sleep(self.0 * iterations as u32);
+        }
+
+        fn run(&mut self) {
+            std::hint::black_box(self.0);
+        }
+    }
+
+    #[test]
+    fn a_batch_is_full_however_slow_its_preparation_unless_that_takes_too_long() {
+        take_at_once();
+        let mut slow = Slow(Duration::from_micros(50), vec![]);
+        let samples = trial(SAMPLES).samples(Workload::Prepared(&mut slow));
+        assert!(samples.iter().all(|sample| sample.iterations >= BATCH), "{samples:?}");
+        let at_once = take_at_once();
+        assert!(at_once > 0.0 && at_once < 1.0, "{at_once}");
+        assert_eq!(take_at_once(), f64::INFINITY);
+        let mut slower = Slow(MAKING, vec![]);
+        trial(SAMPLES).samples(Workload::Prepared(&mut slower));
+        assert_eq!(slower.1, [1, 1, 1, 0], "one to warm up, two samples, and what is left is dropped");
     }
 
     #[test]
