@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use by_turns_core::CountingAllocator;
 use by_turns_core::count::allocations;
-use by_turns_core::trial::bencher::{Bencher, Prepared, Workload};
+use by_turns_core::trial::bencher::{Bencher, Prepared, TrialError, Workload};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -40,4 +40,13 @@ fn what_prepares_or_drives_an_iteration_is_not_counted() {
         }));
     };
     assert_eq!(allocations::count(&driven).expect("counts"), three);
+    // It allocates less with an iteration than without one, which is no count of 0.
+    let less = |bencher: &mut Bencher<'_>| {
+        bencher.hand_over(Workload::Driven(&mut |iterations| {
+            allocate(10 - 3 * iterations);
+            Duration::ZERO
+        }));
+    };
+    let Err(TrialError::Failed(why)) = allocations::count(&less) else { panic!("a count") };
+    assert!(why.contains("without an iteration"), "{why}");
 }

@@ -22,7 +22,7 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 /// Allocations and bytes of what surrounds the counted iteration.
 static SURROUNDING: Mutex<[u64; 2]> = Mutex::new([0; 2]);
-/// Allocations and bytes of each iteration that was counted to its end.
+/// Allocations and bytes of each iteration that was counted to its end, and is more than what surrounds it.
 static COUNTED: Mutex<Vec<[u64; 2]>> = Mutex::new(Vec::new());
 
 thread_local! {
@@ -102,8 +102,8 @@ pub fn is_used() -> bool {
 pub fn around(run: &mut dyn FnMut()) {
     let surrounding = std::mem::take(&mut *locked(&SURROUNDING));
     let [allocations, bytes] = counts_of(run);
-    let counts = [allocations.saturating_sub(surrounding[0]), bytes.saturating_sub(surrounding[1])];
-    locked(&COUNTED).push(counts);
+    let counts = allocations.checked_sub(surrounding[0]).zip(bytes.checked_sub(surrounding[1]));
+    locked(&COUNTED).extend(counts.map(|(allocations, bytes)| [allocations, bytes]));
 }
 
 /// Runs what surrounds the next iteration, whose counts are without what this allocates.
@@ -132,7 +132,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Allocations and bytes of each iteration since the last call.
+/// Allocations and bytes of each iteration since the last call; not of those that allocate less than what surrounds them alone.
 pub fn take_counted() -> Vec<[u64; 2]> {
     std::mem::take(&mut *locked(&COUNTED))
 }

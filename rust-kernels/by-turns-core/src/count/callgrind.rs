@@ -52,7 +52,7 @@ const AROUND: Around =
 
 /// Asks callgrind for something. Without valgrind, nothing happens.
 fn ask(request: Request, text: Option<&CStr>) {
-    let text = text.map_or(0, |text| text.as_ptr().addr());
+    let text = text.map_or(0, |text| text.as_ptr().expose_provenance()); // valgrind reads it
     let request: [usize; 6] = [request as usize, text, 0, 0, 0, 0];
     // SAFETY: the four rotations by 128 bits in all leave their register as it was, and the last instruction changes nothing. Only
     // valgrind reads more into them: it reads `request`, and a text that ends with a zero byte and outlives this, and puts its answer into `rdx`.
@@ -130,19 +130,26 @@ pub struct Executed {
     /// Those outside of the functions of the simulated system and of what these call; `None` where none of them is
     /// called.
     pub own: Option<u64>,
+    /// Whether it has made a thread, on which nothing is counted.
+    pub made_thread: bool,
 }
 
+/// Why a difference that is negative is no count.
+const ELSEWHERE: &str =
+    "what drives it does less on this thread than without an iteration, which ran on another one";
+
 impl Executed {
-    fn without(self, nothing: &Self) -> Self {
-        let less = |of: Option<u64>, nothing: Option<u64>| Some(of?.saturating_sub(nothing.unwrap_or(0)));
-        let instructions = |of: u64| (of + FRAME).saturating_sub(nothing.instructions);
-        Self {
-            instructions: instructions(self.instructions),
+    fn without(self, nothing: &Self) -> Result<Self, String> {
+        let less = |of: Option<u64>, nothing: Option<u64>| of?.checked_sub(nothing.unwrap_or(0));
+        let instructions = |of: u64| (of + FRAME).checked_sub(nothing.instructions).ok_or(ELSEWHERE);
+        Ok(Self {
+            instructions: instructions(self.instructions)?,
             atomic: less(self.atomic, nothing.atomic),
             thread_local: less(self.thread_local, nothing.thread_local),
-            system_calls: self.system_calls.saturating_sub(nothing.system_calls),
-            own: self.own.map(instructions),
-        }
+            system_calls: self.system_calls.checked_sub(nothing.system_calls).ok_or(ELSEWHERE)?,
+            own: self.own.map(instructions).transpose()?,
+            made_thread: self.made_thread,
+        })
     }
 }
 
@@ -159,7 +166,7 @@ pub fn executed(
 ) -> io::Result<Option<Vec<Result<Executed, String>>>> {
     match run(name, variants, system, place, Stdio::inherit)? {
         None => Ok(None),
-        Some(Ok(counts)) => Ok(Some(counts.into_iter().map(Ok).collect())),
+        Some(Ok(counts)) => Ok(Some(counts)),
         // One of them broke off, and the files do not tell which.
         Some(Err(_)) => executed_alone(name, variants, system, place),
     }
@@ -186,7 +193,7 @@ pub fn executed_alone(
         });
         for counted in ended {
             let Some(counted) = counted? else { return Ok(None) };
-            counts.push(counted.map(|mut counts| counts.remove(0)));
+            counts.push(counted.and_then(|mut counts| counts.remove(0)));
         }
     }
     Ok(Some(counts))
@@ -200,7 +207,7 @@ fn run(
     system: Option<&str>,
     place: Place<'_>,
     stdout: fn() -> Stdio,
-) -> io::Result<Option<Result<Vec<Executed>, String>>> {
+) -> io::Result<Option<Result<Vec<Result<Executed, String>>, String>>> {
     let folder = Scratch::within(place.files)?;
     let [log, errors] = ["log", "errors"].map(|name| folder.0.join(name));
     let numbers: Vec<String> = variants.iter().map(usize::to_string).collect();
@@ -254,7 +261,11 @@ struct Part {
     /// Instructions in the simulated system, from each call until its return.
     in_system: u64,
     system_calls: u64,
+    made_thread: bool,
 }
+
+/// The functions of C libraries by which a program makes a thread.
+const MAKES_THREAD: [&str; 3] = ["pthread_create", "clone", "thrd_create"];
 
 /// What callgrind has written at the end of each region, in order.
 fn read_parts(folder: &Path, system: Option<&str>) -> io::Result<Vec<Part>> {
@@ -286,6 +297,8 @@ fn part(text: &str, system: Option<&str>) -> Option<(u32, Part)> {
             function = name;
         } else if let Some(name) = line.strip_prefix("cfn=") {
             called = name;
+            let name = name.trim_start_matches('_').split('@').next()?;
+            found.made_thread |= MAKES_THREAD.contains(&name.trim_end_matches('3'));
         } else if line.starts_with("calls=") {
             // What was called takes so much, which is counted there as well.
             let inclusive = lines.next()?.split(' ').nth(2)?;
@@ -305,7 +318,7 @@ fn part(text: &str, system: Option<&str>) -> Option<(u32, Part)> {
 
 /// The instructions of each iteration, and how many of them are of which kind, without what the region of nothing before it has
 /// taken. Each file is disassembled once.
-fn totals(parts: Vec<Part>) -> Vec<Executed> {
+fn totals(parts: Vec<Part>) -> Vec<Result<Executed, String>> {
     let mut known: BTreeMap<PathBuf, Option<Addresses>> = BTreeMap::new();
     for object in parts.iter().flat_map(|part| part.executed.keys()) {
         // Takes seconds, for what studies alone ask for.
@@ -337,6 +350,7 @@ fn totals(parts: Vec<Part>) -> Vec<Executed> {
             thread_local: sum(part, &|found, address| found.thread_local.contains(&address)),
             // More than there is was counted twice: by a system that calls back into code that calls it.
             own: (part.in_system > 0).then(|| instructions.checked_sub(part.in_system)).flatten(),
+            made_thread: part.made_thread,
         }
     };
     let (mut nothing, mut counts) = (Executed::default(), Vec::new());
@@ -409,16 +423,35 @@ mod tests {
         let text = PART.split_once("ob=").map(|(head, _)| format!("{head}ob=/counts\n{calls}")).unwrap();
         let own = |system| {
             let (_, found) = part(&text, system).unwrap();
-            totals(vec![found]).remove(0).own
+            totals(vec![found]).remove(0).expect("a count").own
         };
         assert_eq!(own(Some("fake::")), Some(40 + FRAME));
         assert_eq!((own(None), own(Some("nobody::"))), (None, None));
     }
 
     #[test]
+    fn less_than_nothing_is_no_count_and_a_thread_that_is_made_is_seen() {
+        let nothing = PART.replace("Request: iteration", "Request: nothing");
+        let counted = |nothing: &str, iteration: &str| {
+            totals([nothing, iteration].map(|text| part(text, None).unwrap().1).into()).remove(0)
+        };
+        assert_eq!(counted(&nothing, PART).expect("as many").instructions, FRAME);
+        let more = nothing.replace("0x1f0a 7 30", "0x1f0a 7 40");
+        assert_eq!(counted(&more, PART).err().as_deref(), Some(ELSEWHERE));
+        let calls = nothing.replace("summary: 1232 3", "summary: 1232 4");
+        assert_eq!(counted(&calls, PART).err().as_deref(), Some(ELSEWHERE));
+        for (called, makes) in
+            [("pthread_create@@GLIBC_2.34", true), ("clone3", true), ("__clone", true), ("g::clone", false)]
+        {
+            let text = PART.replace("cfn=g", &format!("cfn={called}"));
+            assert_eq!(counted(&nothing, &text).expect("as many").made_thread, makes, "{called}");
+        }
+    }
+
+    #[test]
     fn where_a_file_cannot_be_disassembled_only_instructions_are_counted() {
         let (_, found) = part(PART, None).unwrap();
-        let [ref executed] = totals(vec![found])[..] else { panic!("one part") };
+        let [Ok(ref executed)] = totals(vec![found])[..] else { panic!("one part") };
         assert_eq!(executed.instructions, 1_232 + FRAME);
         assert_eq!(executed.system_calls, 3);
         assert_eq!((executed.atomic, executed.thread_local), (None, None));

@@ -67,12 +67,10 @@ impl Trial {
         self.taken(times(self.share(), passed / done), run)
     }
 
-    /// As [`repeated`](Self::repeated), by the time without what prepares iterations: at least a batch of them each, unless
-    /// preparing so many takes too long.
+    /// As [`repeated`](Self::repeated), by the time without what prepares iterations.
     fn prepared(&self, run: &mut dyn FnMut(u64) -> Duration) -> Vec<Sample> {
-        let Warm { done, passed, timed } = self.warmed_up(run);
-        let most = times(MAKING.as_secs_f64() / self.samples as f64, (passed - timed) / done);
-        let samples = self.taken(times(self.share(), timed / done).max(BATCH).min(most), run);
+        let warm = self.warmed_up(run);
+        let samples = self.taken(self.prepared_iterations(&warm), run);
         let at_once = |sample: &Sample| {
             sample.elapsed.as_secs_f64() * sample.iterations.min(BATCH) as f64 / sample.iterations as f64
         };
@@ -80,6 +78,12 @@ impl Trial {
         let least = samples.iter().map(at_once).fold(f64::INFINITY, f64::min);
         AT_ONCE.set(AT_ONCE.get().min(least));
         samples
+    }
+
+    /// At least a batch, unless preparing so many takes too long.
+    fn prepared_iterations(&self, Warm { done, passed, timed }: &Warm) -> u64 {
+        let most = times(MAKING.as_secs_f64() / self.samples as f64, (passed - timed) / done);
+        times(self.share(), timed / done).max(BATCH).min(most)
     }
 
     fn share(&self) -> f64 {
@@ -285,16 +289,25 @@ mod tests {
 
     #[test]
     fn a_batch_is_full_however_slow_its_preparation_unless_that_takes_too_long() {
+        let iterations = |making: f64, run: f64| {
+            let trial = Trial { time: Duration::from_millis(1), ..trial(SAMPLES) };
+            trial.prepared_iterations(&Warm { done: 2.0, passed: 2.0 * (making + run), timed: 2.0 * run })
+        };
+        assert_eq!(iterations(1e-7, 1e-6), 500, "half of the trial");
+        assert_eq!(iterations(1e-5, 1e-6), 500, "without what prepares them");
+        assert_eq!(iterations(1e-4, 1e-5), BATCH);
+        assert_eq!(iterations(1e-3, 1e-7), 25, "25 ms for each sample");
+        assert_eq!(iterations(1.0, 1e-7), 1);
+    }
+
+    #[test]
+    fn the_least_time_between_two_readings_of_the_clock_is_known() {
         take_at_once();
-        let mut slow = Slow(Duration::from_micros(50), vec![]);
+        let mut slow = Slow(MAKING, vec![]);
         let samples = trial(SAMPLES).samples(Workload::Prepared(&mut slow));
-        assert!(samples.iter().all(|sample| sample.iterations >= BATCH), "{samples:?}");
-        let at_once = take_at_once();
-        assert!(at_once > 0.0 && at_once < 1.0, "{at_once}");
-        assert_eq!(take_at_once(), f64::INFINITY);
-        let mut slower = Slow(MAKING, vec![]);
-        trial(SAMPLES).samples(Workload::Prepared(&mut slower));
-        assert_eq!(slower.1, [1, 1, 1, 0], "one to warm up, two samples, and what is left is dropped");
+        assert_eq!(slow.1, [1, 1, 1, 0], "one to warm up, two samples, and what is left is dropped");
+        let least = samples.iter().map(|sample| sample.elapsed).min().expect("two");
+        assert_eq!([take_at_once(), take_at_once()], [least.as_secs_f64(), f64::INFINITY]);
     }
 
     #[test]
