@@ -5,6 +5,7 @@ use std::fmt::{Debug, Display};
 use std::hint::black_box;
 use std::pin::Pin;
 use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::places::places;
@@ -64,6 +65,10 @@ pub(crate) struct Declared<'a, W> {
     pub(crate) settings: Settings,
     /// How many bytes its future has.
     pub(crate) size: Option<u64>,
+    /// How it was measured last: by `iter`, `iter_with` or `block_on`.
+    pub(crate) by: Cell<&'static str>,
+    /// Whether its task ran on another thread than the one that drove it.
+    pub(crate) elsewhere: Cell<bool>,
     pub(crate) function: Box<Function<'a, W>>,
 }
 
@@ -85,6 +90,8 @@ pub struct Turn<'t, W> {
     pub(crate) hand_over: &'t mut dyn FnMut(Workload<'_>),
     /// Gets what the call after these returns.
     pub(crate) check: &'t mut dyn FnMut(W),
+    /// Is told of a task that ran on another thread.
+    pub(crate) elsewhere: &'t Cell<bool>,
 }
 
 impl<W> Turn<'_, W> {
@@ -133,7 +140,8 @@ impl<W> Turn<'_, W> {
     /// );
     /// # }
     /// ```
-    /// With smol, `drive` is `|task| smol::block_on(smol::spawn(task))`; with an executor of your own that has no tasks,
+    /// With smol, `drive` is `|task| smol::block_on(smol::spawn(task))`, which runs it on another thread, as a runtime with worker
+    /// threads does: call [`Bench::threads`] before such variants. With an executor of your own that has no tasks,
     /// `|task| block_on(task)`.
     ///
     /// # Panics
@@ -163,8 +171,10 @@ impl<W> Turn<'_, W> {
         }));
         let (send, receive) = mpsc::channel();
         let mut run = kept.expect(ENDED);
-        drive(Box::pin(async move { _ = send.send(run().await) }));
-        (self.check)(receive.try_recv().expect(ENDED));
+        drive(Box::pin(async move { _ = send.send((run().await, thread::current().id())) }));
+        let (done, by) = receive.try_recv().expect(ENDED);
+        self.elsewhere.set(by != thread::current().id());
+        (self.check)(done);
     }
 }
 
@@ -216,7 +226,14 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// Adds a variant. The first one of a load is the baseline: the others of that load are compared with it.
     pub fn variant(mut self, name: impl Into<String>, function: impl Fn(&mut Turn<'_, W>) + 'a) -> Self {
         let (settings, function) = (self.next.clone(), Box::new(function));
-        self.declared.push(Declared { name: escaped(&name.into()), settings, size: None, function });
+        self.declared.push(Declared {
+            name: escaped(&name.into()),
+            settings,
+            size: None,
+            by: Cell::new(""),
+            elsewhere: Cell::new(false),
+            function,
+        });
         self
     }
 
@@ -466,6 +483,7 @@ pub(crate) mod tests {
                 _ => panic!("another workload"),
             },
             check: &mut |_| note('c'),
+            elsewhere: &Cell::new(false),
         }
         .iter_with(
             || {
@@ -503,6 +521,7 @@ pub(crate) mod tests {
                 _ => panic!("another workload"),
             },
             check: &mut |done| checked = done,
+            elsewhere: &Cell::new(false),
         }
         .block_on(
             |task| {
@@ -518,6 +537,17 @@ pub(crate) mod tests {
             },
         );
         assert_eq!((samples, tasks.get(), checked), (3, 4, 31), "20, 10 and none, and one that is checked");
+    }
+
+    #[test]
+    fn a_task_that_runs_on_another_thread_is_seen() {
+        let bench = Bench::new("b").variant("here", |turn| turn.block_on(block_on, || async { 7 }));
+        let bench = bench.variant("there", |turn| {
+            turn.block_on(|task| thread::spawn(|| block_on(task)).join().expect("an end"), || async { 7 });
+        });
+        bench.prove(&bench.variants(|_| true).expect("sound"), false).expect("equal work");
+        let elsewhere: Vec<bool> = bench.declared.iter().map(|declared| declared.elsewhere.get()).collect();
+        assert_eq!(elsewhere, [false, true]);
     }
 
     #[test]

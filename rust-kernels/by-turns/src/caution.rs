@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::places::at;
 use by_turns_core::base::number::time;
-use by_turns_core::trial::sampling::timed;
+use by_turns_core::trial::sampling::{BATCH, timed};
 use by_turns_core::trial::undisturbed::{Disturbance, take_disturbance};
 
 /// How the names of such files end.
@@ -90,6 +90,34 @@ pub fn hardly_anything(name: &str, ns: f64, floor: f64) -> Option<String> {
     Some(format!("{name}: an iteration takes {}, {remedy}", time(ns)))
 }
 
+/// Less between two readings of the clock, in nanoseconds, is partly the reading, some 50 ns, and caches that `make` has used.
+const AT_ONCE: f64 = 5_000.0;
+
+/// What to tell of an iteration of `iter_with` that takes `ns`, so many of which are timed at once.
+pub fn short_batch(name: &str, ns: f64, at_once: u64) -> Option<String> {
+    let few = match at_once {
+        1 => "1 iteration is".to_owned(),
+        some => format!("{some} iterations are"),
+    };
+    let why = if at_once < BATCH { ", since making an input takes long" } else { "" };
+    let all = ns * at_once as f64;
+    (all < AT_ONCE).then(|| {
+        format!(
+            "{name}: {few} timed at once{why}: {} is partly reading the clock and loading what `make` displaced from caches; let an \
+             iteration do more, and say so by `.unit(…)`",
+            time(all)
+        )
+    })
+}
+
+/// What to tell of a variant whose task runs on another thread than the one that drives it.
+pub fn elsewhere(name: &str) -> String {
+    format!(
+        "{name}: its task runs on another thread, whose core may be disturbed unseen and whose instructions are not counted: call \
+         `.threads()` before it"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +142,18 @@ mod tests {
         assert_eq!(met(&file), Disturbance { samples: 30, again: 5, disturbed: 1 });
         fs::remove_file(&file).expect("it is there");
         assert_eq!(met(&file), Disturbance::default());
+    }
+
+    #[test]
+    fn what_is_hardly_longer_than_reading_the_clock_is_told() {
+        let told = short_batch("a", 17.5, BATCH).expect("1 µs");
+        assert!(told.starts_with("a: 64 iterations are timed at once: 1.12 µs is partly"), "{told}");
+        let few = short_batch("a", 500.0, 1).expect("half a microsecond");
+        assert!(
+            few.starts_with("a: 1 iteration is timed at once, since making an input takes long: "),
+            "{few}"
+        );
+        assert_eq!([short_batch("a", 80.0, BATCH), short_batch("a", 6_000.0, 1)], [None, None]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use by_turns_core::base::lock;
 use by_turns_core::count::allocations;
 use by_turns_core::count::callgrind::{self, Place};
 use by_turns_core::count::table::Count;
+use by_turns_core::trial::bencher::TrialError;
 
 /// What is counted, and by how many per cent it may grow, unless `--allow` sets another limit. Another build may shuffle a few
 /// instructions, and a change of one variant those of its neighbours in the program; the others have no excuse.
@@ -169,9 +170,13 @@ pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
         if !allocating {
             continue;
         }
-        let counted =
-            allocations::count(&bench.function(*declared)).map_err(|error| equal_work::failed(key, error))?;
-        counted.iter().for_each(|(counter, value)| note(counter, *value));
+        match allocations::count(&bench.function(*declared)) {
+            Ok(counted) => counted.iter().for_each(|(counter, value)| note(counter, *value)),
+            Err(TrialError::Failed(why)) => {
+                failed.push(format!("allocations of {key} are not counted: {why}"));
+            }
+            Err(misused) => return Err(equal_work::failed(key, misused)),
+        }
     }
     let alone: Vec<&&Variant> =
         own.iter().filter(|variant| !bench.settings(variants, variant).threads).collect();
@@ -198,6 +203,10 @@ pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
             for (Variant { key, .. }, found) in alone.iter().zip(found) {
                 match found {
                     Err(why) => failed.push(format!("instructions of {key} are not counted: {why}")),
+                    Ok(found) if found.made_thread => failed.push(format!(
+                        "instructions of {key} are not counted: it makes a thread, {}",
+                        equal_work::NOT_ALONE
+                    )),
                     Ok(found) => {
                         for (counter, value) in
                             [("instructions", found.instructions), ("system_calls", found.system_calls)]

@@ -2,18 +2,29 @@
 
 use std::cell::Cell;
 use std::fmt::Debug;
+use std::fs;
 use std::time::Instant;
 
-use crate::builder::{Bench, Turn, Variant};
+use crate::builder::{Bench, Declared, Turn, Variant};
 use by_turns_core::base::key::Key;
 use by_turns_core::base::number::grouped;
 use by_turns_core::base::panics;
 use by_turns_core::trial::bencher::{self, Bencher, TrialError};
 
+/// Why instructions are not counted where there are several threads.
+pub(crate) const NOT_ALONE: &str = "on which callgrind counts nothing: call .threads() before it";
+
 impl<W: PartialEq + Debug> Bench<'_, W> {
     /// A variant as what a count calls.
     pub(crate) fn function(&self, index: usize) -> impl Fn(&mut Bencher<'_>) {
         self.checked(index, |_| None)
+    }
+
+    /// A variant as what is counted on one thread. It fails if there are others at its end, on which nothing is counted.
+    pub(crate) fn alone(&self, index: usize) -> impl Fn(&mut Bencher<'_>) {
+        // Where this cannot be read, threads are not seen.
+        let threads = || fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+        self.checked(index, move |_| (threads() > 1).then(|| format!("there are other threads, {NOT_ALONE}")))
     }
 
     /// A variant as what a trial calls. It fails if the call after its samples does other work than was `proved`.
@@ -32,12 +43,16 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     }
 
     fn checked(&self, index: usize, check: impl Fn(W) -> Option<String>) -> impl Fn(&mut Bencher<'_>) {
-        let function = &self.declared[index].function;
+        let Declared { function, by, elsewhere, .. } = &self.declared[index];
         move |bencher: &mut Bencher<'_>| {
             let mut wrong = None;
             function(&mut Turn {
-                hand_over: &mut |workload| bencher.hand_over(workload),
+                hand_over: &mut |workload| {
+                    by.set(workload.kind());
+                    bencher.hand_over(workload);
+                },
                 check: &mut |done| wrong = check(done),
+                elsewhere,
             });
             if let Some(wrong) = wrong {
                 bencher.fail(wrong);
@@ -78,6 +93,13 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                         wrong.map_or(Ok(()), Err)?;
                     }
                 }
+            }
+            let [by, other] = [at, first].map(|at| self.declared[variants[at].declared].by.get());
+            if calls > 0 && by != other {
+                let other_key = &variants[first].key;
+                return Err(format!(
+                    "{key} is measured by {by} and {other_key} by {other}, whose own costs differ: use one of them for all variants of a load"
+                ));
             }
         }
         Ok(proved)
@@ -176,6 +198,33 @@ mod tests {
 
     fn thread_name() -> String {
         thread::current().name().unwrap_or_default().to_owned()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_has_other_threads_is_not_counted_on_one() {
+        // This test has a thread of its own.
+        let counted =
+            bencher::call(&bench(&[("a", 1)]).alone(0), &mut |mut workload| workload.single(|run| run()));
+        let Err(TrialError::Failed(why)) = counted else { panic!("a count") };
+        assert!(why.contains("call .threads()"), "{why}");
+    }
+
+    #[test]
+    fn variants_of_one_load_are_measured_alike() {
+        let mixed = Bench::new("b")
+            .variant("a", |turn| turn.iter(|| 7))
+            .variant("b", |turn| turn.iter_with(|| 7, |input| input));
+        let refusal = mixed.prove(&mixed.variants(|_| true).expect("sound"), false).unwrap_err();
+        assert!(refusal.starts_with("b/b is measured by iter_with and b/a by iter,"), "{refusal}");
+        let apart = Bench::new("b").loads("n", [1, 2], |bench, n| {
+            let turned = move |turn: &mut Turn<'_, i32>| match n {
+                1 => turn.iter(|| 7),
+                _ => turn.iter_with(|| 7, |input| input),
+            };
+            bench.variant("a", turned).variant("b", turned)
+        });
+        apart.prove(&apart.variants(|_| true).expect("sound"), false).expect("another load, another way");
     }
 
     #[test]

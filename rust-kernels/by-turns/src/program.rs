@@ -32,6 +32,7 @@ use by_turns_core::judge::interval::median;
 use by_turns_core::judge::pairs::{Time, Trials};
 use by_turns_core::trial::bencher::TrialError;
 use by_turns_core::trial::rounds;
+use by_turns_core::trial::sampling::BATCH;
 
 /// Of a system that is not Unix.
 const ELSEWHERE: &str = "by-turns measures on Unix; here it proves equal work only";
@@ -121,7 +122,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     fn counted(&self) -> Result<(), String> {
         let selected = callgrind::selected(&self.name);
         for index in &selected {
-            callgrind::count(&self.function(*index)).map_err(|trial_error| match trial_error {
+            callgrind::count(&self.alone(*index)).map_err(|trial_error| match trial_error {
                 TrialError::Failed(why) | TrialError::Misused(why) => why,
             })?;
         }
@@ -243,6 +244,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let done = Profile { processes, ..arguments.profile.clone() };
         let variants_judged = self.judged(variants, &trials, &counts, &done, each, &mut notes);
         notes.extend(self.hardly_anything(variants, &variants_judged));
+        notes.extend(self.short_batches(variants, &variants_judged, &taken)?);
+        notes.extend(self.elsewhere(variants, &variants_judged));
         let strips = self.strips(variants, &variants_judged, &trials);
         let counts = table::table(&self.name, &counts);
         let whole =
@@ -272,6 +275,39 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             caution::hardly_anything(&line.name(), line.time_ns * units, floor)
         };
         variants.iter().zip(lines).filter(|(variant, _)| !variant.control).filter_map(said).collect()
+    }
+
+    /// What is said of variants with inputs of their own, too few of whose iterations are timed at once.
+    fn short_batches(
+        &self,
+        variants: &[Variant],
+        lines: &[Line],
+        taken: &Taken,
+    ) -> Result<Vec<String>, String> {
+        let mut told = vec![];
+        for (Variant { key, declared, control, .. }, line) in variants.iter().zip(lines) {
+            let declared = &self.declared[*declared];
+            if *control || declared.by.get() != "iter_with" {
+                continue;
+            }
+            let of_key = |row: &&Vec<String>| Key::new(&row[1], &row[2], &row[3]) == *key;
+            let rows = rows(taken)?;
+            let iterations = rows.iter().filter(of_key).filter_map(|row| row[7].parse().ok());
+            let at_once = iterations.min().unwrap_or(BATCH).min(BATCH);
+            let ns = line.time_ns * declared.settings.units as f64;
+            told.extend(caution::short_batch(&line.name(), ns, at_once));
+        }
+        Ok(told)
+    }
+
+    /// What is said of variants whose tasks run on another thread, unless they use several.
+    fn elsewhere(&self, variants: &[Variant], lines: &[Line]) -> Vec<String> {
+        let of = |(variant, line): (&Variant, &Line)| {
+            let is =
+                self.declared[variant.declared].elsewhere.get() && !self.settings(variants, variant).threads;
+            (is && !variant.control).then(|| caution::elsewhere(&line.name()))
+        };
+        variants.iter().zip(lines).filter_map(of).collect()
     }
 
     fn strips(&self, variants: &[Variant], lines: &[Line], trials: &Trials) -> Vec<Strip> {
@@ -366,10 +402,14 @@ fn work<W: Debug>(proved: &Proved<W>) -> u64 {
     fingerprint(proved.iter().flatten().map(|work| format!("{work:?}")))
 }
 
+fn rows(taken: &Taken) -> Result<Vec<Vec<String>>, String> {
+    csv::rows(&format!("{}\n{}", store::TIMES, taken.rows), store::TIMES)
+        .ok_or_else(|| "a process wrote incomplete samples".to_owned())
+}
+
 /// The trials of each key: the median of its samples.
 fn trials(taken: &Taken) -> Result<Trials, String> {
-    let rows = csv::rows(&format!("{}\n{}", store::TIMES, taken.rows), store::TIMES)
-        .ok_or("a process wrote incomplete samples")?;
+    let rows = rows(taken)?;
     let mut found: HashMap<Key, BTreeMap<u32, Vec<f64>>> = HashMap::new();
     for row in rows {
         let number =

@@ -135,8 +135,7 @@ pub struct Executed {
 }
 
 /// Why a difference that is negative is no count.
-const ELSEWHERE: &str =
-    "what drives it does less on this thread than without an iteration, which ran on another one";
+const ELSEWHERE: &str = "what drives it does less on this thread than without an iteration, which ran on another one: call .threads() before it";
 
 impl Executed {
     fn without(self, nothing: &Self) -> Result<Self, String> {

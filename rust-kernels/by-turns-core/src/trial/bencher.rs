@@ -61,6 +61,17 @@ pub struct Around {
 }
 
 impl Workload<'_> {
+    /// What it is called by.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Workload::Repeated(_) => "iter",
+            Workload::Clocked(_) => "iter_custom",
+            Workload::Fixed(_) => "samples",
+            Workload::Prepared(_) => "iter_with",
+            Workload::Driven(_) => "block_on",
+        }
+    }
+
     /// Hands out the least that can be done, one iteration or one sample, untimed.
     pub fn single(&mut self, user: impl FnOnce(&mut dyn FnMut())) {
         match self {

@@ -1,6 +1,5 @@
 //! One trial: a warm-up and the samples of one variant.
 
-use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use crate::base::key::is_counter;
@@ -70,14 +69,7 @@ impl Trial {
     /// As [`repeated`](Self::repeated), by the time without what prepares iterations.
     fn prepared(&self, run: &mut dyn FnMut(u64) -> Duration) -> Vec<Sample> {
         let warm = self.warmed_up(run);
-        let samples = self.taken(self.prepared_iterations(&warm), run);
-        let at_once = |sample: &Sample| {
-            sample.elapsed.as_secs_f64() * sample.iterations.min(BATCH) as f64 / sample.iterations as f64
-        };
-        // Every sample has as many iterations, so the least is what is closest to the clock's own time.
-        let least = samples.iter().map(at_once).fold(f64::INFINITY, f64::min);
-        AT_ONCE.set(AT_ONCE.get().min(least));
-        samples
+        self.taken(self.prepared_iterations(&warm), run)
     }
 
     /// At least a batch, unless preparing so many takes too long.
@@ -137,16 +129,6 @@ struct Warm {
 /// How often `one` fits into `time`, at least once. The cast keeps to the largest number where the quotient is beyond it.
 fn times(time: f64, one: f64) -> u64 {
     ((time / one).round() as u64).max(1)
-}
-
-thread_local! {
-    static AT_ONCE: Cell<f64> = const { Cell::new(f64::INFINITY) };
-}
-
-/// The least time, in seconds, between two readings of the clock around iterations that were prepared, of the trials of this
-/// thread since the last call; infinite where there were none.
-pub fn take_at_once() -> f64 {
-    AT_ONCE.replace(f64::INFINITY)
 }
 
 /// The timed loop of every variant. Not inlined, so that it is the same machine code for all of them.
@@ -250,6 +232,7 @@ mod tests {
     /// Notes what is prepared, which has to be done before more is.
     #[derive(Default)]
     struct Noting {
+        making: Duration,
         ready: u64,
         batches: Vec<u64>,
     }
@@ -259,6 +242,7 @@ mod tests {
             assert_eq!(self.ready, 0, "what was prepared is done");
             self.ready = iterations;
             self.batches.push(iterations);
+            std::thread::sleep(self.making * iterations as u32);
         }
 
         fn run(&mut self) {
@@ -271,20 +255,6 @@ mod tests {
         let mut noting = Noting::default();
         timed_batches(&mut noting, 2 * BATCH + 3);
         assert_eq!((noting.ready, noting.batches), (0, vec![BATCH, BATCH, 3]));
-    }
-
-    /// What sets its input up for so long, and then takes a moment.
-    struct Slow(Duration, Vec<u64>);
-
-    impl Prepared for Slow {
-        fn prepare(&mut self, iterations: u64) {
-            self.1.push(iterations);
-            std::thread::sleep(self.0 * iterations as u32);
-        }
-
-        fn run(&mut self) {
-            std::hint::black_box(self.0);
-        }
     }
 
     #[test]
@@ -301,13 +271,10 @@ mod tests {
     }
 
     #[test]
-    fn the_least_time_between_two_readings_of_the_clock_is_known() {
-        take_at_once();
-        let mut slow = Slow(MAKING, vec![]);
-        let samples = trial(SAMPLES).samples(Workload::Prepared(&mut slow));
-        assert_eq!(slow.1, [1, 1, 1, 0], "one to warm up, two samples, and what is left is dropped");
-        let least = samples.iter().map(|sample| sample.elapsed).min().expect("two");
-        assert_eq!([take_at_once(), take_at_once()], [least.as_secs_f64(), f64::INFINITY]);
+    fn inputs_that_take_too_long_are_few() {
+        let mut noting = Noting { making: MAKING, ..Noting::default() };
+        trial(SAMPLES).samples(Workload::Prepared(&mut noting));
+        assert_eq!(noting.batches, [1, 1, 1, 0], "one to warm up, two samples, and what is left is dropped");
     }
 
     #[test]
