@@ -293,7 +293,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             let of_key = |row: &&Vec<String>| Key::new(&row[1], &row[2], &row[3]) == *key;
             let rows = rows(taken)?;
             let iterations = rows.iter().filter(of_key).filter_map(|row| row[7].parse().ok());
-            let at_once = iterations.min().unwrap_or(BATCH).min(BATCH);
+            let at_once = median(&mut iterations.collect::<Vec<f64>>()).min(BATCH as f64) as u64;
             let ns = line.time_ns * declared.settings.units as f64;
             told.extend(caution::short_batch(&line.name(), ns, at_once));
         }
