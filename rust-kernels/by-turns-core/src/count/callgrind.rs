@@ -134,6 +134,9 @@ pub struct Executed {
     pub made_thread: bool,
 }
 
+/// What one iteration of a variant executes, or why it could not be counted.
+pub type Counted = Result<Executed, String>;
+
 /// Why a difference that is negative is no count.
 const ELSEWHERE: &str = "what drives it does less on this thread than without an iteration, which ran on another one: call .threads() before it";
 
@@ -162,7 +165,7 @@ pub fn executed(
     variants: &[usize],
     system: Option<&str>,
     place: Place<'_>,
-) -> io::Result<Option<Vec<Result<Executed, String>>>> {
+) -> io::Result<Option<Vec<Counted>>> {
     match run(name, variants, system, place, Stdio::inherit)? {
         None => Ok(None),
         Some(Ok(counts)) => Ok(Some(counts)),
@@ -181,7 +184,7 @@ pub fn executed_alone(
     variants: &[usize],
     system: Option<&str>,
     place: Place<'_>,
-) -> io::Result<Option<Vec<Result<Executed, String>>>> {
+) -> io::Result<Option<Vec<Counted>>> {
     let at_once = thread::available_parallelism().map_or(1, usize::from);
     let mut counts = Vec::new();
     for some in variants.chunks(at_once) {
@@ -206,7 +209,7 @@ fn run(
     system: Option<&str>,
     place: Place<'_>,
     stdout: fn() -> Stdio,
-) -> io::Result<Option<Result<Vec<Result<Executed, String>>, String>>> {
+) -> io::Result<Option<Result<Vec<Counted>, String>>> {
     let folder = Scratch::within(place.files)?;
     let [log, errors] = ["log", "errors"].map(|name| folder.0.join(name));
     let numbers: Vec<String> = variants.iter().map(usize::to_string).collect();
@@ -317,7 +320,7 @@ fn part(text: &str, system: Option<&str>) -> Option<(u32, Part)> {
 
 /// The instructions of each iteration, and how many of them are of which kind, without what the region of nothing before it has
 /// taken. Each file is disassembled once.
-fn totals(parts: Vec<Part>) -> Vec<Result<Executed, String>> {
+fn totals(parts: Vec<Part>) -> Vec<Counted> {
     let mut known: BTreeMap<PathBuf, Option<Addresses>> = BTreeMap::new();
     for object in parts.iter().flat_map(|part| part.executed.keys()) {
         // Takes seconds, for what studies alone ask for.
