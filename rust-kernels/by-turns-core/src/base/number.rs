@@ -13,6 +13,12 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// Of a value below a thousand.
+fn three_digits(value: f64) -> String {
+    let places = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    format!("{value:.places$}")
+}
+
 /// Three digits, with the unit that fits.
 pub fn time(ns: f64) -> String {
     let (value, unit) = match ns {
@@ -21,8 +27,7 @@ pub fn time(ns: f64) -> String {
         ns if ns < 1e9 => (ns / 1e6, "ms"),
         ns => (ns / 1e9, "s"),
     };
-    let places = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
-    format!("{value:.places$} {unit}")
+    format!("{} {unit}", three_digits(value))
 }
 
 /// How many units of work a second, of which one takes so long: three digits.
@@ -34,11 +39,10 @@ pub fn rate(unit: &str, ns: f64) -> String {
         rate if rate < 1e9 => (rate / 1e6, "M"),
         rate => (rate / 1e9, "G"),
     };
-    let places = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
     // Of bytes it has a usual name.
     let unit = if unit == "byte" { "B" } else { "" };
     let space = if prefix.is_empty() && unit.is_empty() { "" } else { " " };
-    format!("{value:.places$}{space}{prefix}{unit}/s")
+    format!("{}{space}{prefix}{unit}/s", three_digits(value))
 }
 
 #[cfg(test)]
