@@ -9,6 +9,9 @@
 //! So a short computation is timed before and after each sample. When it takes longer than the least that it took
 //! before, the sample is taken again, for a limited time. What a sample itself took plays no part in this, so slow
 //! samples of a variant are as welcome as fast ones.
+//!
+//! Neither computation sees that the scheduler gave the core to another thread in between, for 8 to 25 ms where two programs
+//! share it. The system counts that, so such a sample is taken again as well: it tells of another program's time slice.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -22,6 +25,9 @@ const SLACK: f64 = 1.22;
 /// How much of its least time is forgotten with each computation, so that a machine that became slower for good counts
 /// as undisturbed again: after a quarter of a second of nothing else.
 const FORGOTTEN: f64 = 1e-5;
+/// How many samples may be taken again because the thread was interrupted. What they took does not try the patience: one
+/// time slice would end it.
+const INTERRUPTIONS: u32 = 8;
 /// Computations from which the first least time is taken.
 const FIRST: u32 = 100;
 
@@ -47,17 +53,34 @@ pub fn take_disturbance() -> Disturbance {
     DISTURBANCE.take()
 }
 
-/// What `sample` returns, called again until the core was undisturbed before and after the call, or `patience` is over.
+/// What `sample` returns, called again until the core was undisturbed before and after the call and the thread had it all the
+/// time, or `patience` is over.
 pub fn sample<T>(patience: Duration, sample: impl FnMut() -> T) -> T {
-    taken_while(is_undisturbed, patience, sample)
+    taken_while(is_undisturbed, interruptions, patience, sample)
+}
+
+/// How often this thread had to leave its core to another one; 0 where the system does not tell.
+fn interruptions() -> i64 {
+    #[cfg(all(feature = "bench", target_os = "linux"))]
+    {
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
+        // SAFETY: getrusage writes all of a `rusage` where it returns 0, and touches nothing else.
+        unsafe {
+            if libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) == 0 {
+                return usage.assume_init().ru_nivcsw;
+            }
+        }
+    }
+    0
 }
 
 fn taken_while<T>(
     mut undisturbed: impl FnMut() -> bool,
+    mut interruptions: impl FnMut() -> i64,
     patience: Duration,
     mut sample: impl FnMut() -> T,
 ) -> T {
-    let (start, mut times) = (Instant::now(), 0);
+    let (mut start, mut times) = (Instant::now(), 0);
     loop {
         let before = loop {
             let now = undisturbed();
@@ -65,9 +88,15 @@ fn taken_while<T>(
                 break now;
             }
         };
+        let (begun, so_far) = (Instant::now(), interruptions());
         let taken = sample();
         times += 1;
-        let after = undisturbed();
+        let interrupted = interruptions() > so_far;
+        if interrupted && times <= INTERRUPTIONS {
+            start += begun.elapsed();
+            continue;
+        }
+        let after = undisturbed() && !interrupted;
         if after || start.elapsed() >= patience {
             let Disturbance { samples, again, disturbed } = DISTURBANCE.get();
             DISTURBANCE.set(Disturbance {
@@ -119,7 +148,7 @@ mod tests {
     fn calls(states: &str, patience: Duration) -> u32 {
         let (mut states, mut calls) = (states.chars(), 0);
         let state = || states.next().expect("no more questions than that") == '+';
-        taken_while(state, patience, || calls += 1);
+        taken_while(state, || 0, patience, || calls += 1);
         assert_eq!(states.next(), None, "as many questions");
         calls
     }
@@ -132,6 +161,24 @@ mod tests {
         assert_eq!(calls("+-++", patience), 2);
         assert_eq!(calls("+---+-++", patience), 3);
         assert_eq!(take_disturbance(), Disturbance { samples: 4, again: 2, disturbed: 0 });
+    }
+
+    #[test]
+    fn a_sample_is_taken_again_when_the_thread_was_interrupted() {
+        let calls = |interrupted: u32| {
+            let (mut calls, so_far) = (0, Cell::new(0));
+            let sample = || {
+                calls += 1;
+                so_far.set(so_far.get() + i64::from(calls <= interrupted));
+                std::thread::sleep(Duration::from_millis(1));
+            };
+            take_disturbance();
+            taken_while(|| true, || so_far.get(), Duration::from_micros(500), sample);
+            (calls, take_disturbance().disturbed)
+        };
+        assert_eq!(calls(0), (1, 0));
+        assert_eq!(calls(3), (4, 0), "what they took does not try the patience");
+        assert_eq!(calls(100), (INTERRUPTIONS + 1, 1), "and then it counts as it is");
     }
 
     #[test]
