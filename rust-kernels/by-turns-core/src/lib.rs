@@ -10,6 +10,7 @@
 //! | `count` | `allocations`, `callgrind` and `disassembly`; `table` (how counts are written) |
 //! | `judge` | `pairs` (ratios), `interval`, `student`, `verdict` |
 //! | `glance` | functions in turns for some seconds |
+//! | `run` | `process`, `files`, `link` (link orders), `budget`, `progress`, `work` (what was done, as text) |
 
 #![warn(missing_docs)]
 
@@ -18,6 +19,8 @@ pub mod base;
 pub mod count;
 pub mod glance;
 pub mod judge;
+#[cfg(feature = "bench")]
+pub mod run;
 pub mod trial;
 
 pub use base::allocator::{Counting, CountingAllocator};

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::builder::{Bench, Variant};
 use crate::equal_work;
-use crate::places::{named, places};
-use crate::store::Running;
+use crate::files::{Running, named};
+use crate::places::places;
 use by_turns_core::base::allocator;
 use by_turns_core::base::csv;
 use by_turns_core::base::key::Key;

@@ -3,21 +3,20 @@
 //! Where code, heap and stack lie in memory is drawn when a process starts, and stays for its life; so all rounds of one
 //! process err together. The bench starts itself again for each, and tells it by the environment what to measure.
 
-use std::collections::VecDeque;
 use std::env;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStderr, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::budget::{TRIAL, WARM_UP};
 use crate::caution;
 use crate::equal_work::failed;
-use crate::places::{Places, at};
+use crate::files::{at, last_lines};
+use crate::places::Places;
 use crate::process::{self, Asked, Caught};
 use by_turns_core::base::csv;
 use by_turns_core::base::key::Key;
@@ -28,14 +27,8 @@ use by_turns_core::trial::sampling::Trial;
 
 /// Tells a process what it measures, as JSON.
 const EPISODE: &str = "BY_TURNS_EPISODE";
-/// Least time that a trial runs untimed.
-pub const WARM_UP: Duration = Duration::from_micros(300);
-/// The time that the samples of a trial take together.
-pub const TRIAL: Duration = Duration::from_millis(1);
 /// So often it is looked whether a process has ended whose streams are held open by another one, and what a signal asks for.
 const TICK: Duration = Duration::from_millis(250);
-/// So many lines are kept of what a process says.
-const LAST_LINES: usize = 60;
 
 /// One such process.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +45,7 @@ pub struct Episode {
     pub brief: bool,
     /// From which the order of each round is drawn.
     pub seed: u64,
-    /// The work of the baselines in the process that has started it: see [`fingerprint`].
+    /// The work of the baselines in the process that has started it: see [`fingerprint`](by_turns_core::run::work::fingerprint).
     pub work: u64,
     /// The file that it writes its samples to.
     pub to: PathBuf,
@@ -211,34 +204,8 @@ impl Episode {
     }
 }
 
-/// The last lines of what a process says, once it has said all.
-fn last_lines(stderr: ChildStderr) -> String {
-    let mut last = VecDeque::new();
-    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
-        last.push_back(String::from_utf8_lossy(&line).into_owned());
-        if last.len() > LAST_LINES {
-            last.pop_front();
-        }
-    }
-    last.make_contiguous().join("\n")
-}
-
-/// A number for what was done, which is the same in each process. The words of each text count in any order, since a
-/// `HashMap` shows its items in another order in each process.
-pub fn fingerprint(works: impl IntoIterator<Item = String>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for work in works {
-        let mut words: Vec<&str> = work.split(|c: char| !c.is_alphanumeric() && c != '.').collect();
-        words.sort_unstable();
-        words.hash(&mut hasher);
-    }
-    hasher.finish()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
 
     #[test]
@@ -255,19 +222,6 @@ mod tests {
         };
         let json = serde_json::from_str(&episode.to_json().to_string()).expect("JSON");
         assert_eq!(Episode::read(&json), Some(episode));
-    }
-
-    #[test]
-    fn another_input_is_another_fingerprint_and_another_order_of_a_set_is_not() {
-        let of = |works: &[&[u64]]| {
-            let shown = |work: &&[u64]| format!("{:?}", work.iter().copied().collect::<HashSet<u64>>());
-            fingerprint(works.iter().map(shown))
-        };
-        let items: Vec<u64> = (0..100).collect();
-        assert_eq!(of(&[&items, &[7]]), of(&[&items, &[7]]));
-        assert_ne!(of(&[&items, &[7]]), of(&[&items, &[8]]));
-        assert_ne!(of(&[&items[1..], &[7]]), of(&[&items, &[7]]));
-        assert_ne!(fingerprint(["1.5".to_owned()]), fingerprint(["5.1".to_owned()]));
     }
 
     #[test]

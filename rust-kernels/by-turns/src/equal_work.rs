@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use crate::builder::{Bench, Declared, Turn, Variant};
 use by_turns_core::base::key::Key;
-use by_turns_core::base::number::grouped;
 use by_turns_core::base::panics;
+use by_turns_core::run::work::shown;
 use by_turns_core::trial::bencher::{self, Bencher, TrialError};
 
 /// Why instructions are not counted where there are several threads.
@@ -162,31 +162,6 @@ fn unequal<W: PartialEq + Debug>(
     ))
 }
 
-/// Longer works are shown where they begin to differ.
-const LONGEST: usize = 100;
-/// So much before that is shown.
-const BEFORE: usize = 30;
-
-/// Two works, at most a line of each, with the place where they begin to differ.
-fn shown(works: [String; 2]) -> [String; 2] {
-    if works.iter().all(|work| work.chars().count() <= LONGEST) {
-        return works.map(|work| format!(" did {work}"));
-    }
-    let [one, other] = &works;
-    let alike = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
-    works.map(|work| {
-        let length = work.chars().count();
-        let from = alike.saturating_sub(BEFORE);
-        let part: String = work.chars().skip(from).take(LONGEST).collect();
-        let [before, after] = [from > 0, from + LONGEST < length].map(|cut| if cut { "…" } else { "" });
-        format!(
-            " did, from character {} of {}: {before}{part}{after}",
-            grouped(alike as u64 + 1),
-            grouped(length as u64)
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::thread;
@@ -307,18 +282,6 @@ mod tests {
                 Err(other) => panic!("{other:?}"),
             }
         }
-    }
-
-    #[test]
-    fn long_works_are_shown_where_they_begin_to_differ() {
-        let items: Vec<u64> = (0..1000).collect();
-        let other: Vec<u64> = (0..999).chain([7]).collect();
-        let [one, other] = shown([format!("{items:?}"), format!("{other:?}")]);
-        assert_eq!(one, " did, from character 4,887 of 4,890: …993, 994, 995, 996, 997, 998, 999]");
-        assert_eq!(other, " did, from character 4,887 of 4,888: …993, 994, 995, 996, 997, 998, 7]");
-        let [short, long] = shown(["[0]".to_owned(), format!("{items:?}")]);
-        assert_eq!(short, " did, from character 3 of 3: [0]");
-        assert!(long.contains(": [0, 1, 2, ") && long.ends_with('…'));
     }
 
     #[test]

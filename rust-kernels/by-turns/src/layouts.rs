@@ -2,102 +2,60 @@
 //! runs a copy of the program whose functions were linked in an order of its own.
 //!
 //! The bench has cargo compile it once more, with the options that cargo was called with, so that the linker keeps what
-//! it links; from that a copy is linked in a fraction of a second. Only LLVM's linker can do this, which rustc uses by
-//! default on x86-64 Linux with glibc since Rust 1.90.
+//! it links.
 
 use std::env;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::places::{Places, at, metadata, output, rustc};
-use crate::store::Running;
+use crate::files::{Running, at, output};
+use crate::places::{Places, metadata};
 use by_turns_core::base::lock;
+use by_turns_core::run::link::{self, Linked};
 
-/// Begins the names of copies.
-const COPY: &str = "layout";
 /// Begins the names of archives.
 const ARCHIVE: &str = "linked-";
 
-/// What the program was linked from.
-pub struct Linked {
-    /// The folder with the response file of the linker.
-    parts: PathBuf,
-    linker: PathBuf,
-    /// Where copies are put.
-    folder: PathBuf,
-}
-
-impl Linked {
-    /// Has the linker keep what this program is made of, in an archive at `place`, and unpacks that into the folder of the
-    /// running bench. Cargo compiles nothing where it knows the archive already.
-    ///
-    /// # Errors
-    /// Why there are no link orders.
-    pub fn prepare(places: &Places, place: &Path, running: &Running) -> Result<Self, String> {
-        if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-            return Err("link orders need x86-64 Linux".to_owned());
+/// Has the linker keep what this program is made of, in an archive at `place`, and unpacks that into the folder of the
+/// running bench. Cargo compiles nothing where it knows the archive already.
+///
+/// # Errors
+/// Why there are no link orders.
+pub fn prepare(places: &Places, place: &Path, running: &Running) -> Result<Linked, String> {
+    let linker = link::linker()?;
+    let options = options(&words_of_parent(places.parent)?)?;
+    let metadata = metadata(places)?;
+    let manifest = places.started_in.join("Cargo.toml");
+    let name = crate_name(&places.program);
+    let bench =
+        target(&metadata, &manifest, &name).ok_or("cargo does not know this program as a bench")?;
+    let _lock = lock::held(place); // until the archive is unpacked
+    let compile = |archive: &Path| {
+        let mut command = Command::new(env::var_os("CARGO").unwrap_or_default());
+        command.args(["rustc", "--quiet", "--manifest-path"]).arg(&manifest).args(["--bench", &bench]);
+        command.args(&options).args(["--", "-C"]).arg(link::keeping(archive));
+        // Where cargo was called before, relative paths mean what they meant, and what is compiled is found.
+        output(command.current_dir(&places.stands).stderr(Stdio::null())).is_ok() && archive.exists()
+    };
+    // Cargo's hash of how it was compiled is in the name of the program.
+    let mut archive = place.join(format!("{ARCHIVE}{:x}.tar", hash(&places.program)));
+    for old in fs::read_dir(place).map_err(at(place))?.filter_map(Result::ok) {
+        if old.file_name().to_string_lossy().starts_with(ARCHIVE) && old.path() != archive {
+            let _ = fs::remove_file(old.path());
         }
-        let options = options(&words_of_parent(places.parent)?)?;
-        let metadata = metadata(places)?;
-        let manifest = places.started_in.join("Cargo.toml");
-        let name = crate_name(&places.program);
-        let bench =
-            target(&metadata, &manifest, &name).ok_or("cargo does not know this program as a bench")?;
-        let linker = linker().ok_or("this rustc comes without LLVM's linker (rust-lld)")?;
-        let lock = lock::held(place); // until the archive is unpacked
-        let compile = |archive: &Path| {
-            let mut command = Command::new(env::var_os("CARGO").unwrap_or_default());
-            command.args(["rustc", "--quiet", "--manifest-path"]).arg(&manifest).args(["--bench", &bench]);
-            command.args(&options).args(["--", "-C"]);
-            command.arg(format!("link-arg=-Wl,--reproduce={}", archive.display()));
-            // Where cargo was called before, relative paths mean what they meant, and what is compiled is found.
-            output(command.current_dir(&places.stands).stderr(Stdio::null())).is_ok() && archive.exists()
-        };
-        // Cargo's hash of how it was compiled is in the name of the program.
-        let mut archive = place.join(format!("{ARCHIVE}{:x}.tar", hash(&places.program)));
-        for old in fs::read_dir(place).map_err(at(place))?.filter_map(Result::ok) {
-            if old.file_name().to_string_lossy().starts_with(ARCHIVE) && old.path() != archive {
-                let _ = fs::remove_file(old.path());
-            }
-        }
+    }
+    if !compile(&archive) {
+        // Cargo has compiled it before, but the archive is gone. With a new name cargo does it again.
+        archive = running.folder.join("linked.tar");
         if !compile(&archive) {
-            // Cargo has compiled it before, but the archive is gone. With a new name cargo does it again.
-            archive = running.folder.join("linked.tar");
-            if !compile(&archive) {
-                return Err("the linker does not accept --reproduce, or cargo failed; from Rust 1.90 on, rustc links with one that does".to_owned());
-            }
+            return Err(link::NO_ARCHIVE.to_owned());
         }
-        let parts = running.folder.join("linked");
-        fs::create_dir_all(&parts).map_err(at(&parts))?;
-        output(Command::new("tar").arg("-xf").arg(&archive).arg("-C").arg(&parts))?;
-        drop(lock);
-        let inner = fs::read_dir(&parts).ok().and_then(|mut entries| entries.next()?.ok());
-        let parts = inner.ok_or("the linker has kept nothing")?.path();
-        let linked = Self { parts, linker, folder: running.folder.clone() };
-        fs::remove_file(linked.draw(1)?).map_err(|error| error.to_string())?;
-        Ok(linked)
     }
-
-    /// A copy of the program, linked in the order that `seed` draws.
-    ///
-    /// # Errors
-    /// Why it could not be linked.
-    pub fn draw(&self, seed: u32) -> Result<PathBuf, String> {
-        let copy = self.folder.join(format!("{COPY}{seed}"));
-        output(
-            Command::new(&self.linker)
-                .current_dir(&self.parts)
-                .arg("@response.txt")
-                .arg("-o")
-                .arg(&copy)
-                .arg(format!("--shuffle-sections=.text*={seed}")),
-        )?;
-        Ok(copy)
-    }
+    Linked::unpacked(&archive, linker, &running.folder)
 }
 
 /// The command by which cargo was started, which has started this program.
@@ -154,14 +112,6 @@ fn target(metadata: &Value, manifest: &Path, name: &str) -> Option<String> {
     let benches = package["targets"].as_array()?.iter().filter(|target| target["kind"][0] == "bench");
     let mut names = benches.filter_map(|bench| bench["name"].as_str());
     names.find(|bench| bench.replace('-', "_") == name.replace('-', "_")).map(str::to_owned)
-}
-
-/// LLVM's linker, as rustc brings it along.
-fn linker() -> Option<PathBuf> {
-    let root = output(rustc().args(["--print", "sysroot"])).ok()?;
-    let hosts = fs::read_dir(Path::new(root.trim()).join("lib/rustlib")).ok()?;
-    let places = hosts.filter_map(|host| Some(host.ok()?.path().join("bin/gcc-ld/ld.lld")));
-    places.into_iter().find(|place| place.exists())
 }
 
 #[cfg(test)]

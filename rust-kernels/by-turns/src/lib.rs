@@ -2,7 +2,6 @@
 #![warn(missing_docs)]
 
 mod arguments;
-mod budget;
 mod builder;
 mod caution;
 mod counts;
@@ -14,11 +13,11 @@ mod judging;
 mod layouts;
 mod places;
 mod plot;
-mod process;
 mod program;
-mod progress;
 mod report;
 mod store;
+
+use by_turns_core::run::{budget, files, process, progress};
 
 pub use builder::{Bench, Turn};
 pub use by_turns_core::base::tolerance;

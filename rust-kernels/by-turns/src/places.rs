@@ -2,35 +2,14 @@
 
 use std::env;
 use std::fs;
-use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::files::{at, output};
 use crate::process;
-
-/// An error of a file or folder, with its name and, where there is one, a remedy.
-pub fn at(path: &Path) -> impl Fn(io::Error) -> String {
-    move |error| {
-        let remedy = match error.kind() {
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                "; you may not write there: set CARGO_TARGET_DIR to a folder of your own"
-            }
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                "; `cargo clean` makes room, or let CARGO_TARGET_DIR name a folder on another disk"
-            }
-            _ => "",
-        };
-        named(path)(error) + remedy
-    }
-}
-
-/// An error of a file or folder, with its name.
-pub fn named(path: &Path) -> impl Fn(io::Error) -> String {
-    move |error| format!("{}: {error}", path.display())
-}
 
 /// What is known from the start.
 pub struct Places {
@@ -116,23 +95,6 @@ pub fn metadata(places: &Places) -> Result<Value, String> {
     command.args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"]).arg(manifest);
     let text = output(command.current_dir(&places.stands))?;
     serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))
-}
-
-/// The compiler of this toolchain.
-pub fn rustc() -> Command {
-    Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
-}
-
-/// What a program prints.
-pub fn output(command: &mut Command) -> Result<String, String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let done = process::bound(command, None).stdin(std::process::Stdio::null()).output();
-    let done = done.map_err(|error| format!("{name}: {error}"))?;
-    if !done.status.success() {
-        let said = String::from_utf8_lossy(&done.stderr);
-        return Err(format!("{name}: {}", said.lines().next().unwrap_or("failed")));
-    }
-    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
 #[cfg(test)]

@@ -12,16 +12,17 @@ use crate::budget::{Plan, Profile};
 use crate::builder::{Bench, Variant};
 use crate::caution;
 use crate::counts::{self, Counted};
-use crate::episodes::{End, Episode, Measured, fingerprint};
+use crate::episodes::{End, Episode, Measured};
 use crate::equal_work::Proved;
 use crate::gate;
-use crate::layouts::Linked;
-use crate::places::{Places, at, places};
+use crate::files::{Running, at};
+use crate::layouts;
+use crate::places::{Places, places};
 use crate::plot::{self, Strip};
 use crate::process::{self, Asked, Caught};
 use crate::progress::{self, Progress};
 use crate::report::{Line, Report};
-use crate::store::{self, Before, Process, Running, Taken};
+use crate::store::{self, Before, Process, Taken};
 use by_turns_core::base::clock::Utc;
 use by_turns_core::base::csv;
 use by_turns_core::base::key::Key;
@@ -30,6 +31,8 @@ use by_turns_core::count::callgrind;
 use by_turns_core::count::table;
 use by_turns_core::judge::interval::median;
 use by_turns_core::judge::pairs::{Time, Trials};
+use by_turns_core::run::link::{self, Linked};
+use by_turns_core::run::work::fingerprint;
 use by_turns_core::trial::bencher::TrialError;
 use by_turns_core::trial::rounds;
 use by_turns_core::trial::sampling::BATCH;
@@ -194,7 +197,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         notes.extend(failed);
         progress.say("compiling once more, for link orders");
         let linked = match arguments.layouts {
-            true => Linked::prepare(places, &place, &running),
+            true => layouts::prepare(places, &place, &running),
             false => Err("--no-layouts".to_owned()),
         };
         let seed = random::new_seed().map_err(|error| format!("no random numbers: {error}"))?;
@@ -358,8 +361,7 @@ fn rounds_of(
         say();
         (episode.first, episode.until) = (taken.rounds, taken.rounds + rounds);
         let drawn = linked.map(|linked| {
-            // Of 32 bits, of which 0 would be another order each time, and all ones another rule.
-            let layout = 1 + (random::new_seed().unwrap_or(u64::from(done)) % (1 << 30)) as u32;
+            let layout = link::order(done);
             linked.draw(layout).map(|program| (layout, program))
         });
         let drawn = match (drawn.transpose(), caught.asked()) {

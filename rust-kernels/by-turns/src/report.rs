@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 
 use crate::builder::ITERATION;
 use crate::counts::COUNTERS;
-use crate::places::at;
-use crate::store::Running;
+use crate::files::{Running, at};
 use by_turns_core::base::key::Key;
 use by_turns_core::base::number::{grouped, rate, time};
 use by_turns_core::judge::verdict::{Judged, Needed, Verdict};

@@ -1,7 +1,7 @@
 //! Where a run goes: raw samples as a tidy table, with their provenance, as the package async-cost reads them.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
@@ -9,13 +9,11 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::budget::Profile;
+use crate::budget::{Profile, TRIAL, WARM_UP};
 use crate::builder::{Bench, Variant};
 use crate::caution;
-use crate::episodes::{TRIAL, WARM_UP};
-use crate::places::{at, output, rustc};
+use crate::files::{Running, at, output, rustc};
 use by_turns_core::base::clock::Utc;
-use by_turns_core::base::lock;
 use by_turns_core::base::machine::{self, Machine};
 use by_turns_core::trial::undisturbed::Disturbance;
 
@@ -73,60 +71,6 @@ impl Before {
         let stolen = machine::steal_ms().zip(self.steal_ms).map(|(now, then)| now.saturating_sub(then));
         let stolen = stolen.map_or(0.0, |stolen| stolen as f64 / passed);
         caution::disturbed(self.load.map(|[last_minute, ..]| last_minute), cores, met, stolen)
-    }
-}
-
-/// Begins the names of the folders that running benches use.
-const RUNNING: &str = ".running-";
-/// A file in such a folder, locked for as long as the bench runs.
-const LOCK: &str = "lock";
-
-/// A folder for files that are not needed any more when the bench ends. No other bench touches it.
-pub struct Running {
-    /// The folder.
-    pub folder: PathBuf,
-    _lock: File,
-}
-
-impl Running {
-    /// In the folder of the bench, where it removes those of benches that were killed.
-    ///
-    /// # Errors
-    /// Where it cannot be made.
-    pub fn begin(place: &Path) -> Result<Self, String> {
-        for left in fs::read_dir(place).map_err(at(place))?.filter_map(Result::ok) {
-            if left.file_name().to_string_lossy().starts_with(RUNNING)
-                && let Some(_lock) = abandoned(&left.path())
-            {
-                let _ = fs::remove_dir_all(left.path());
-            }
-        }
-        let this = std::process::id();
-        for number in 0_u32.. {
-            let folder = place.join(format!("{RUNNING}{this}-{number}"));
-            match fs::create_dir(&folder) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
-                made => made.map_err(at(&folder))?,
-            }
-            let path = folder.join(LOCK);
-            let lock = File::create(&path).map_err(at(&path))?;
-            // Another bench may have taken it for one that was killed, in between.
-            if lock::locked(&lock, false) != Some(false) && path.exists() {
-                return Ok(Self { folder, _lock: lock });
-            }
-        }
-        unreachable!("there is a number that no folder has")
-    }
-}
-
-/// The lock of a folder whose bench has ended: while it is held, no bench that begins takes the folder.
-fn abandoned(folder: &Path) -> Option<File> {
-    File::open(folder.join(LOCK)).ok().filter(|lock| lock::locked(lock, false) == Some(true))
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -285,29 +229,6 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_is_left_alone_and_what_was_killed_is_removed() {
-        let place = empty("running");
-        let killed = place.join(format!("{RUNNING}1-0"));
-        fs::create_dir(&killed).expect("a folder");
-        fs::write(killed.join(LOCK), "").expect("a file");
-        let held = abandoned(&killed);
-        assert!(held.is_some() && abandoned(&killed).is_none(), "one removes it");
-        drop(held);
-        fs::write(place.join("report.json"), "").expect("a file");
-        let first = Running::begin(&place).expect("a folder");
-        let second = Running::begin(&place).expect("another one");
-        assert!(first.folder != second.folder && first.folder.exists() && !killed.exists());
-        let kept = second.folder.clone();
-        drop(first);
-        assert!(kept.exists());
-        drop(second);
-        let left: Vec<_> =
-            fs::read_dir(&place).expect("a folder").flatten().map(|file| file.file_name()).collect();
-        assert_eq!(left, ["report.json"]);
-        fs::remove_dir_all(place).expect("it is there");
-    }
-
-    #[test]
     fn two_runs_in_one_second_are_both_kept() {
         let place = empty("named");
         let kept = ["a", "b", "c"].map(|run| {
@@ -319,22 +240,6 @@ mod tests {
         assert_eq!(kept[0], place.join("20261129T150000Z"));
         assert_eq!(kept[2], place.join("20261129T150000Z-3"));
         assert_eq!(fs::read_to_string(kept[1].join("run.json")).expect("a file"), "b");
-        fs::remove_dir_all(place).expect("it is there");
-    }
-
-    #[test]
-    fn errors_of_files_name_the_path_and_a_remedy() {
-        let said = |kind: ErrorKind| at(Path::new("/w/target"))(kind.into());
-        assert!(
-            said(ErrorKind::PermissionDenied)
-                .starts_with("/w/target: permission denied; you may not write there")
-        );
-        assert!(said(ErrorKind::ReadOnlyFilesystem).contains("CARGO_TARGET_DIR"));
-        assert!(said(ErrorKind::StorageFull).contains("cargo clean"));
-        let place = empty("error");
-        fs::write(place.join("by-turns"), "").expect("a file");
-        let wrong = Running::begin(&place.join("by-turns")).err().expect("it is no folder");
-        assert!(wrong.starts_with(&place.join("by-turns").display().to_string()), "{wrong}");
         fs::remove_dir_all(place).expect("it is there");
     }
 }

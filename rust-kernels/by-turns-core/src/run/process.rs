@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use by_turns_core::base::child;
+use crate::base::child;
 
 /// What a signal asked for while [`Caught`] lived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,7 @@ mod unix {
     pub struct Caught([libc::sigaction; 2]);
 
     impl Caught {
+        /// From now on.
         pub fn begin() -> Self {
             // A group that is terminated gets SIGTERM twice: also when cargo ends.
             let handlers: [(libc::c_int, extern "C" fn(libc::c_int), libc::c_int); 2] =

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use crate::budget::shown;
+use crate::run::budget::shown;
 
 /// Elsewhere than in a terminal, at most one line in so long.
 const SELDOM: Duration = Duration::from_secs(10);

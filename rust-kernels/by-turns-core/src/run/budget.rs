@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
-use crate::episodes::{TRIAL, WARM_UP};
-use by_turns_core::base::number::time;
-use by_turns_core::judge::interval::LEAST_EPISODES;
-use by_turns_core::trial::sampling::SAMPLES;
+use crate::base::number::time;
+use crate::judge::interval::LEAST_EPISODES;
+use crate::trial::sampling::SAMPLES;
+
+/// Least time that a trial runs untimed.
+pub const WARM_UP: Duration = Duration::from_micros(300);
+/// The time that the samples of a trial take together.
+pub const TRIAL: Duration = Duration::from_millis(1);
 
 /// How much is measured.
 #[derive(Clone, Debug, PartialEq)]

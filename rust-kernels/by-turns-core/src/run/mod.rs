@@ -1,0 +1,8 @@
+//! A run: its processes, files, link orders and time.
+
+pub mod budget;
+pub mod files;
+pub mod link;
+pub mod process;
+pub mod progress;
+pub mod work;
