@@ -378,12 +378,21 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
                 return Err(format!("{key} was added twice"));
             }
         }
-        if firsts.iter().enumerate().all(|(index, first)| index == *first) {
-            let which =
-                if self.declared.len() < 2 { "add two variants" } else { "add two variants of one load" };
-            return Err(format!("{}: nothing to compare: {which}", self.title));
-        }
         Ok(variants)
+    }
+
+    /// Whether any variants are compared with each other: without that, a bench can only be compared with another revision.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn compares(&self) -> Result<(), String> {
+        let mut loads: Vec<&str> = self.declared.iter().map(|one| one.settings.load.as_str()).collect();
+        loads.sort_unstable();
+        if loads.windows(2).any(|two| two[0] == two[1]) {
+            return Ok(());
+        }
+        let which = if loads.len() < 2 { "add two variants" } else { "add two variants of one load" };
+        Err(format!("{}: nothing to compare: {which}", self.title))
     }
 
     /// What is set for the baseline of a variant, and so for all that is compared with that.

@@ -15,18 +15,9 @@ use by_turns_core::base::key::Key;
 use by_turns_core::base::lock;
 use by_turns_core::count::allocations;
 use by_turns_core::count::callgrind::{self, Place};
+pub use by_turns_core::count::table::COUNTERS;
 use by_turns_core::count::table::Count;
 use by_turns_core::trial::bencher::TrialError;
-
-/// What is counted, and by how many per cent it may grow, unless `--allow` sets another limit. Another build may shuffle a few
-/// instructions, and a change of one variant those of its neighbours in the program; the others have no excuse.
-pub const COUNTERS: [(&str, f64); 5] = [
-    ("instructions", 1.0),
-    ("allocations", 0.0),
-    ("allocated_bytes", 0.0),
-    ("system_calls", 0.0),
-    ("future_bytes", 0.0),
-];
 
 /// Puts the allocator that counts into the program. One load for each allocation, in all variants alike, is what it adds to
 /// times. It takes the system's allocator, another one, or the type of another one and how it is made:

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::counts::COUNTERS;
 use crate::report::{Line, Report};
 use by_turns_core::base::csv;
+use by_turns_core::base::markdown::plain;
 use by_turns_core::base::number::grouped;
 
 /// How a table, or a list of names, is printed.
@@ -107,21 +108,6 @@ fn table(report: &Report) -> String {
         let _ = write!(text, "\n{}", csv::line(cells));
     }
     text
-}
-
-/// A text as Markdown that shows it, in a cell of a table as well.
-pub fn plain(text: &str) -> String {
-    let mut shown = String::new();
-    for c in text.chars() {
-        match c {
-            '<' => shown.push_str("&lt;"),
-            '>' => shown.push_str("&gt;"),
-            '&' => shown.push_str("&amp;"),
-            '|' | '\\' | '`' | '*' | '_' | '[' | ']' | '~' => shown.extend(['\\', c]),
-            c => shown.push(c),
-        }
-    }
-    shown
 }
 
 fn markdown(report: &Report) -> String {

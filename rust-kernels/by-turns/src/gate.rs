@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::counts::{COUNTERS, Counted};
-use crate::format::plain;
 use crate::report::named;
 use by_turns_core::base::key::Key;
+use by_turns_core::base::markdown::plain;
 use by_turns_core::base::number::grouped;
 use by_turns_core::count::table::Count;
 

@@ -31,8 +31,7 @@ pub fn prepare(places: &Places, place: &Path, running: &Running) -> Result<Linke
     let metadata = metadata(places)?;
     let manifest = places.started_in.join("Cargo.toml");
     let name = crate_name(&places.program);
-    let bench =
-        target(&metadata, &manifest, &name).ok_or("cargo does not know this program as a bench")?;
+    let bench = target(&metadata, &manifest, &name).ok_or("cargo does not know this program as a bench")?;
     let _lock = lock::held(place); // until the archive is unpacked
     let compile = |archive: &Path| {
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_default());

@@ -15,6 +15,7 @@ mod places;
 mod plot;
 mod program;
 mod report;
+mod serve;
 mod store;
 
 use by_turns_core::run::{budget, files, process, progress};

@@ -14,14 +14,15 @@ use crate::caution;
 use crate::counts::{self, Counted};
 use crate::episodes::{End, Episode, Measured};
 use crate::equal_work::Proved;
-use crate::gate;
 use crate::files::{Running, at};
+use crate::gate;
 use crate::layouts;
 use crate::places::{Places, places};
 use crate::plot::{self, Strip};
 use crate::process::{self, Asked, Caught};
 use crate::progress::{self, Progress};
 use crate::report::{Line, Report};
+use crate::serve;
 use crate::store::{self, Before, Process, Taken};
 use by_turns_core::base::clock::Utc;
 use by_turns_core::base::csv;
@@ -70,13 +71,17 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             return Ok(());
         }
         if chosen.is_empty() {
-            // Cargo goes on with the next bench, and a process that measures with the next of its program.
-            if Episode::of_this_process().is_none() {
+            // Cargo goes on with the next bench, and a process that measures or serves with the next of its program.
+            if Episode::of_this_process().is_none() && !serve::is_here() {
                 eprintln!("{}: {}; 0 measured", self.title, arguments.nothing());
             }
             return Ok(());
         }
         let variants = self.variants(|key| chosen.contains(&key))?;
+        if serve::is_here() {
+            return self.serve(&variants);
+        }
+        self.compares()?;
         let places = places();
         if let Some(episode) = Episode::of_this_process() {
             if episode.bench != self.name {

@@ -11,6 +11,7 @@ pub mod key;
 pub mod lock;
 #[cfg(feature = "bench")]
 pub mod machine;
+pub mod markdown;
 pub mod number;
 pub mod panics;
 pub mod random;

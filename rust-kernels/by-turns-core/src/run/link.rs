@@ -14,8 +14,7 @@ use crate::run::files::{at, output, rustc};
 const COPY: &str = "layout";
 
 /// Why a compilation may have left no archive.
-pub const NO_ARCHIVE: &str =
-    "the linker does not accept --reproduce, or cargo failed; from Rust 1.90 on, rustc links with one that does";
+pub const NO_ARCHIVE: &str = "the linker does not accept --reproduce, or cargo failed; from Rust 1.90 on, rustc links with one that does";
 
 /// What a program was linked from.
 pub struct Linked {

@@ -5,4 +5,5 @@ pub mod files;
 pub mod link;
 pub mod process;
 pub mod progress;
+pub mod protocol;
 pub mod work;

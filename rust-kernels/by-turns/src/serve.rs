@@ -1,0 +1,141 @@
+//! Serving: a process that runs a trial whenever another one, the coordinator of `cargo by-turns --against`, asks for it.
+//!
+//! The coordinator leaves one end of a socket open in the process, whose number the environment tells. Over it, lines go to and
+//! fro: by-turns-core's `run::protocol` says which.
+
+use std::fmt::Debug;
+use std::io::{BufRead, BufReader, Write};
+use std::process::exit;
+
+use crate::builder::{Bench, Variant};
+use crate::counts;
+use crate::equal_work::{Proved, failed};
+use crate::files::Running;
+use crate::places::places;
+use by_turns_core::run::protocol::{Answer, Offer, Offered, Request};
+use by_turns_core::trial::draw;
+use by_turns_core::trial::sampling::Trial;
+use by_turns_core::trial::undisturbed::take_disturbance;
+
+#[cfg(target_os = "linux")]
+mod line {
+    use std::os::unix::net::UnixStream;
+    use std::sync::{Mutex, PoisonError};
+
+    use by_turns_core::run::protocol::inherited;
+
+    /// The end of the socket, once for all benches of the program.
+    pub fn own() -> Option<UnixStream> {
+        static OWN: Mutex<Option<UnixStream>> = Mutex::new(None);
+        let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if own.is_none() {
+            *own = inherited();
+        }
+        own.as_ref().and_then(|own| own.try_clone().ok())
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod line {
+    /// Elsewhere, no process serves.
+    pub fn own() -> Option<std::net::TcpStream> {
+        None
+    }
+}
+
+/// Whether this process was started to serve.
+pub(crate) fn is_here() -> bool {
+    line::own().is_some()
+}
+
+impl<W: PartialEq + Debug> Bench<'_, W> {
+    /// Proves equal work, offers the variants, and answers requests. Returns when the next bench of the program is asked for; ends
+    /// the process when the coordinator has gone.
+    ///
+    /// # Errors
+    /// What cannot be offered, and where the coordinator cannot be reached.
+    pub(crate) fn serve(&self, variants: &[Variant]) -> Result<(), String> {
+        let own = line::own().ok_or("it was not started to serve")?;
+        let gone = |error: std::io::Error| format!("the coordinator has gone: {error}");
+        let mut requests = BufReader::new(own.try_clone().map_err(gone)?);
+        let say = |line: String| (&own).write_all(line.as_bytes()).map_err(gone);
+        let proved = match self.prove(variants, false) {
+            Ok(proved) => proved,
+            Err(why) => {
+                say(Answer::Failed(why.clone()).line())?;
+                return Err(why);
+            }
+        };
+        say(self.offer(variants, &proved).line())?;
+        draw::heap();
+        loop {
+            let mut line = String::new();
+            if requests.read_line(&mut line).map_err(gone)? == 0 {
+                exit(0);
+            }
+            let answer = match Request::read(&line) {
+                None => Answer::Failed(format!("{line:?} is no request")),
+                Some(Request::Next) => return Ok(()),
+                Some(Request::Count { no_valgrind }) => self.count_for(variants, no_valgrind),
+                Some(Request::Trial { variant, warm_up, time, samples }) => {
+                    let trial = Trial { warm_up, time, samples, observer: None, undisturbed: true };
+                    self.tried(variants, &proved, variant, trial)
+                }
+            };
+            say(answer.line())?;
+        }
+    }
+
+    fn offer(&self, variants: &[Variant], proved: &Proved<W>) -> Offer {
+        let own = variants.iter().filter(|variant| !variant.control);
+        let calls = 3 * own.clone().count().max(1) as u32;
+        let offered = own.enumerate().map(|(at, variant)| {
+            let declared = &self.declared[variant.declared];
+            let settings = self.settings(variants, variant);
+            let work = &proved[variant.baseline.unwrap_or(at)];
+            Offered {
+                variant: variant.key.variant.clone(),
+                load: variant.key.parameter.clone(),
+                unit: declared.settings.unit.clone(),
+                units: declared.settings.units,
+                tolerance: settings.tolerance,
+                threads: settings.threads,
+                work: work.as_ref().map_or(String::new(), |work| format!("{work:?}")),
+            }
+        });
+        Offer {
+            bench: self.title.clone(),
+            name: self.name.clone(),
+            call: self.in_calls.get() / calls,
+            variants: offered.collect(),
+        }
+    }
+
+    /// One trial, whose result is checked after its samples.
+    fn tried(&self, variants: &[Variant], proved: &Proved<W>, at: usize, trial: Trial) -> Answer {
+        let Some(variant) = variants.get(at) else {
+            return Answer::Failed(format!("there is no variant {at}"));
+        };
+        let trial = Trial { undisturbed: !self.settings(variants, variant).threads, ..trial };
+        match trial.run(&self.proved(variants, at, proved)) {
+            Ok(samples) => {
+                let samples = samples.iter().map(|sample| (sample.iterations, sample.elapsed)).collect();
+                Answer::Taken { samples, met: take_disturbance() }
+            }
+            Err(error) => Answer::Failed(failed(&variant.key, error)),
+        }
+    }
+
+    fn count_for(&self, variants: &[Variant], no_valgrind: Option<String>) -> Answer {
+        let counted = || {
+            let running = Running::begin(&places().folder(&self.name)?)?;
+            counts::count(self, variants, &running, no_valgrind)
+        };
+        match counted() {
+            Ok(counted) => {
+                Answer::Counted { counts: counted.counts, left_out: counted.left_out, failed: counted.failed }
+            }
+            Err(why) => Answer::Failed(why),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! What `cargo by-turns …` asks for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use by_turns_core::count::table::COUNTERS;
+use by_turns_core::run::budget;
+
+/// What is understood.
+pub const HELP: &str = "\
+Usage: cargo by-turns --against <revision | crate@version> [options] [filter …]
+
+Compares the working tree with a revision of git, or with another release of one dependency: the same benches, in two programs
+that take turns, trial by trial. A filter selects the variants whose name, such as sorting/stable@items=10, contains it.
+
+      --against <what>           a revision, such as main or v1.2, or a dependency's release, such as tokio@1.45.0
+      --bench <name>             this bench; may be repeated; by default all that use by-turns
+      --budget <time>            stop measuring each bench after this time, such as 90s, 2m or 1h; by default a minute
+      --pairs <number>           pairs of programs, each with link orders of its own; by default 24; fewer than four conclude
+                                 nothing
+      --limit <time>             a side that does not answer for so long ends the comparison; by default 60s
+      --gate-time                also end with status 1 if a variant is slower; by default only if a count grew
+      --allow <counter>=<number> growth allowed in per cent: instructions, allocations, allocated_bytes, system_calls,
+                                 future_bytes; 1 for instructions and 0 for the others by default; may be repeated
+      --pin <core>               measure on this core
+      --no-layouts               use one link order for each side
+      --json                     print JSON instead of a table in Markdown
+  -q, --quiet                    no progress
+  -h, --help                     print this
+
+These are passed on to cargo, for both sides: --features, -F, --all-features, --no-default-features, --profile, --config,
+--locked, --offline, --frozen. --manifest-path <path> or -p <package> choose the package.
+
+Status: 0 nothing got worse, 1 something did, 2 something could not be compared, 130 or 143 it was interrupted.";
+
+/// What the working tree is compared with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Base {
+    /// A revision of git.
+    Revision(String),
+    /// Another release of a dependency.
+    Release { name: String, version: String },
+}
+
+impl Base {
+    fn of(text: &str) -> Self {
+        match text.split_once('@') {
+            Some((name, version))
+                if !name.is_empty() && version.starts_with(|c: char| c.is_ascii_digit()) =>
+            {
+                Self::Release { name: name.to_owned(), version: version.to_owned() }
+            }
+            _ => Self::Revision(text.to_owned()),
+        }
+    }
+}
+
+/// The arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arguments {
+    pub base: Base,
+    /// As it was written.
+    pub against: String,
+    pub benches: Vec<String>,
+    pub budget: Option<Duration>,
+    pub pairs: u32,
+    pub limit: Duration,
+    pub gate_time: bool,
+    pub allowed: BTreeMap<String, f64>,
+    pub pin: Option<usize>,
+    pub layouts: bool,
+    pub json: bool,
+    pub quiet: bool,
+    pub manifest: Option<String>,
+    pub package: Option<String>,
+    /// For cargo, when it builds.
+    pub cargo: Vec<String>,
+    pub filters: Vec<String>,
+}
+
+const WITH_VALUE: [&str; 4] = ["--features", "-F", "--profile", "--config"];
+const ALONE: [&str; 5] = ["--all-features", "--no-default-features", "--locked", "--offline", "--frozen"];
+
+impl Arguments {
+    /// Understands them; `None` if only help is asked for.
+    ///
+    /// # Errors
+    /// The first that is not understood.
+    pub fn of(given: impl IntoIterator<Item = String>) -> Result<Option<Self>, String> {
+        let mut found = Self {
+            base: Base::Revision(String::new()),
+            against: String::new(),
+            benches: vec![],
+            budget: None,
+            pairs: 24,
+            limit: Duration::from_secs(60),
+            gate_time: false,
+            allowed: BTreeMap::new(),
+            pin: None,
+            layouts: true,
+            json: false,
+            quiet: false,
+            manifest: None,
+            package: None,
+            cargo: vec![],
+            filters: vec![],
+        };
+        let mut words = given.into_iter().peekable();
+        // Cargo says the name of its subcommand first.
+        words.next_if(|word| word == "by-turns");
+        while let Some(word) = words.next() {
+            if !word.starts_with('-') {
+                found.filters.push(word);
+                continue;
+            }
+            let (name, behind) = match word.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                None => (word, None),
+            };
+            if name == "--help" || name == "-h" {
+                return Ok(None);
+            }
+            if found.switch(&name) {
+                if behind.is_some() {
+                    return Err(format!("{name} has no value"));
+                }
+                continue;
+            }
+            let mut value = || {
+                let next = behind.clone().or_else(|| words.next_if(|next| !next.starts_with('-')));
+                next.ok_or_else(|| format!("{name} needs a value"))
+            };
+            let time = |value: String| {
+                budget::parse(&value).ok_or_else(|| format!("{name}: {value:?} is not like 60s, 2m or 500ms"))
+            };
+            let number =
+                |value: String| value.parse::<u32>().map_err(|_| format!("{name}: {value:?} is no number"));
+            match name.as_str() {
+                "--against" => found.against = value()?,
+                "--bench" => found.benches.push(value()?),
+                "--budget" => found.budget = Some(time(value()?)?),
+                "--limit" => found.limit = time(value()?)?,
+                "--pairs" => found.pairs = number(value()?)?.max(1),
+                "--pin" => found.pin = Some(number(value()?)? as usize),
+                "--allow" => {
+                    let (counter, most) = allowed(&value()?)?;
+                    found.allowed.insert(counter, most);
+                }
+                "--manifest-path" => found.manifest = Some(value()?),
+                "-p" | "--package" => found.package = Some(value()?),
+                _ if WITH_VALUE.contains(&name.as_str()) => {
+                    let value = value()?;
+                    found.cargo.extend([name.clone(), value]);
+                }
+                _ => return Err(format!("unknown option {name}; `--help` lists all")),
+            }
+        }
+        if found.against.is_empty() {
+            return Err("--against is missing: a revision, such as main, or a release, such as tokio@1.45.0"
+                .to_owned());
+        }
+        found.base = Base::of(&found.against);
+        Ok(Some(found))
+    }
+
+    /// Whether it is an option without a value, which is set.
+    fn switch(&mut self, name: &str) -> bool {
+        match name {
+            "--gate-time" => self.gate_time = true,
+            "--no-layouts" => self.layouts = false,
+            "--json" => self.json = true,
+            "--quiet" | "-q" => self.quiet = true,
+            _ if ALONE.contains(&name) => self.cargo.push(name.to_owned()),
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// A counter, and by how many per cent it may grow.
+fn allowed(text: &str) -> Result<(String, f64), String> {
+    let (counter, most) = text.split_once('=').unwrap_or((text, ""));
+    if !COUNTERS.iter().any(|(known, _)| *known == counter) {
+        let known = COUNTERS.map(|(name, _)| name).join(", ");
+        return Err(format!("--allow: {counter:?} is none of {known}"));
+    }
+    let most = most.parse().ok().filter(|most| *most >= 0.0);
+    Ok((counter.to_owned(), most.ok_or_else(|| format!("--allow: {text:?} is not like instructions=2"))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Option<Arguments>, String> {
+        Arguments::of(text.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn a_revision_is_told_from_a_release() {
+        let base = |text: &str| of(text).expect("understood").expect("no help").base;
+        assert_eq!(base("by-turns --against main"), Base::Revision("main".to_owned()));
+        assert_eq!(base("--against=v1.2"), Base::Revision("v1.2".to_owned()));
+        assert_eq!(base("--against main@{1}"), Base::Revision("main@{1}".to_owned()));
+        let release = Base::Release { name: "tokio".to_owned(), version: "1.45.0".to_owned() };
+        assert_eq!(base("--against tokio@1.45.0"), release);
+    }
+
+    #[test]
+    fn every_option_is_understood_and_in_the_help() {
+        let text = "--against main --bench a --bench=b --budget 2m --limit 5s --pairs 8 --gate-time --allow instructions=2 \
+                    --pin 1 --no-layouts --json -q --features x --offline -p mine a/b";
+        let found = of(text).expect("understood").expect("no help");
+        assert_eq!((found.benches.len(), found.pairs, found.pin), (2, 8, Some(1)));
+        assert!(found.gate_time && found.json && found.quiet && !found.layouts);
+        assert_eq!(found.cargo, ["--features", "x", "--offline"]);
+        assert_eq!((found.filters, found.allowed["instructions"]), (vec!["a/b".to_owned()], 2.0));
+        for option in text.split(' ').filter(|word| word.starts_with('-')) {
+            assert!(HELP.contains(option.split('=').next().expect("a word")), "{option}");
+        }
+        assert_eq!(of("--help --fast"), Ok(None));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        for (wrong, said) in [
+            ("", "--against is missing"),
+            ("--against", "--against needs a value"),
+            ("--against main --fast", "unknown option --fast"),
+            ("--against main --json=yes", "--json has no value"),
+            ("--against main --budget soon", "\"soon\" is not like"),
+            ("--against main --pairs few", "\"few\" is no number"),
+            ("--against main --allow alloc=1", "\"alloc\" is none of"),
+            ("--against main --allow allocations", "is not like instructions=2"),
+        ] {
+            let why = of(wrong).expect_err(wrong);
+            assert!(why.contains(said), "{wrong}: {why}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A process that serves: it is told when to run a trial, and what of.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use by_turns_core::run::budget::shown;
+use by_turns_core::run::files::{at, last_lines};
+use by_turns_core::run::process;
+use by_turns_core::run::protocol::{Answer, Offer, Request, SERVE};
+use by_turns_core::trial::draw;
+
+use crate::against::package::Package;
+
+/// How a program is started.
+pub struct How<'a> {
+    /// As messages call its side.
+    pub side: &'a str,
+    pub package: &'a Package,
+    pub filters: &'a [String],
+    pub pin: Option<usize>,
+    /// It answers within this.
+    pub limit: Duration,
+    /// Takes what it says of errors.
+    pub errors: PathBuf,
+}
+
+/// The process, which ends with this.
+pub struct Peer {
+    side: String,
+    limit: Duration,
+    errors: PathBuf,
+    child: Child,
+    socket: UnixStream,
+    answers: BufReader<UnixStream>,
+}
+
+impl Peer {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn start(program: &Path, how: &How<'_>) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("{}: a process could not be started: {error}", how.side);
+        let (socket, theirs) = UnixStream::pair().map_err(failed)?;
+        socket.set_read_timeout(Some(how.limit)).map_err(failed)?;
+        let number = theirs.as_raw_fd();
+        let mut command = Command::new(program);
+        // As cargo starts a bench.
+        command.args(how.filters).arg("--bench").current_dir(&how.package.folder);
+        command.env("CARGO_MANIFEST_DIR", &how.package.folder).env("CARGO_PKG_NAME", &how.package.name);
+        command.env(SERVE, number.to_string()).env("BY_TURNS_PADDING", draw::padding());
+        let errors = File::create(&how.errors).map_err(at(&how.errors))?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+        let left_open = move || {
+            // SAFETY: `fcntl` takes any number, and allocates nothing.
+            match unsafe { libc::fcntl(number, libc::F_SETFD, 0) } {
+                0 => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        };
+        let command = process::bound(&mut command, how.pin);
+        // SAFETY: between fork and exec it makes a system call only.
+        let child = unsafe { command.pre_exec(left_open) }.spawn().map_err(failed)?;
+        let answers = BufReader::new(socket.try_clone().map_err(failed)?);
+        let (side, limit, errors) = (how.side.to_owned(), how.limit, how.errors.clone());
+        Ok(Self { side, limit, errors, child, socket, answers })
+    }
+
+    /// The bench that is number `at` of those of its program; `None` if there are fewer.
+    ///
+    /// # Errors
+    /// Why it offers none.
+    pub fn offer(&mut self, at: usize) -> Result<Option<Offer>, String> {
+        for skipped in 0..=at {
+            let Some(line) = self.line()? else { return Ok(None) };
+            let offer = Offer::read(&line).map_err(|why| format!("{}: {why}", self.side))?;
+            if skipped == at {
+                return Ok(Some(offer));
+            }
+            self.say(&Request::Next)?;
+        }
+        unreachable!("the last one was returned")
+    }
+
+    /// What it answers to a request.
+    ///
+    /// # Errors
+    /// What failed, and that it does not answer.
+    pub fn ask(&mut self, request: &Request) -> Result<Answer, String> {
+        self.say(request)?;
+        let line = self.line()?.ok_or_else(|| format!("{}: its process ended early", self.side))?;
+        match Answer::read(&line) {
+            Ok(Answer::Failed(why)) | Err(why) => Err(format!("{}: {why}", self.side)),
+            Ok(answer) => Ok(answer),
+        }
+    }
+
+    fn say(&mut self, request: &Request) -> Result<(), String> {
+        self.socket.write_all(request.line().as_bytes()).map_err(|_| self.ended())
+    }
+
+    /// `None` where it has ended well.
+    fn line(&mut self) -> Result<Option<String>, String> {
+        let mut line = String::new();
+        match self.answers.read_line(&mut line) {
+            Ok(0) if self.child.wait().is_ok_and(|status| status.success()) => Ok(None),
+            Ok(0) => Err(self.ended()),
+            Ok(_) => Ok(Some(line)),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(format!("{} did not answer within {} (--limit)", self.side, shown(self.limit)))
+            }
+            Err(_) => Err(self.ended()),
+        }
+    }
+
+    /// How its process has ended.
+    fn ended(&mut self) -> String {
+        let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let said = File::open(&self.errors).map(last_lines).unwrap_or_default();
+        let said = if said.is_empty() { String::new() } else { format!(":\n{said}") };
+        format!("{}: its process ended with {status}{said}", self.side)
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_file(&self.errors);
+    }
+}

@@ -1,0 +1,333 @@
+//! Two sides in living processes, which are told in turn to run a trial of a variant: today, the base, and the base a second time.
+//!
+//! The three processes of a pair, each with a link order of its own, live at the same time; one of them works.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use by_turns_core::base::random;
+use by_turns_core::run::budget::{Plan, TRIAL, WARM_UP};
+use by_turns_core::run::link;
+use by_turns_core::run::process::{Asked, Caught};
+use by_turns_core::run::progress::{self, Progress};
+use by_turns_core::run::protocol::{Answer, Offer, Offered, Request};
+use by_turns_core::run::work::{fingerprint, shown};
+use by_turns_core::trial::rounds;
+use by_turns_core::trial::undisturbed::Disturbance;
+
+use crate::against::build::Built;
+use crate::against::package::Package;
+use crate::against::peer::{How, Peer};
+
+/// The sides of a pair, by their numbers. The last is the A/A control.
+pub const SIDES: [&str; 3] = ["base", "today", "base again"];
+
+/// Which of the two programs a side runs: that of the base, or today's.
+const PROGRAM: [usize; 3] = [0, 1, 0];
+
+/// A side that can be started.
+pub struct Side<'a> {
+    pub built: &'a Built,
+    pub package: &'a Package,
+}
+
+/// What both sides offer.
+#[derive(Clone, Debug)]
+pub struct Common {
+    /// As today offers it.
+    pub offered: Offered,
+    /// Its number in the base, and today.
+    pub numbers: [usize; 2],
+}
+
+/// What is common to both, and the names of variants that only the base has, and that only today has.
+pub fn matched(base: &Offer, today: &Offer) -> (Vec<Common>, [Vec<String>; 2]) {
+    let same = |one: &Offered, other: &Offered| one.variant == other.variant && one.load == other.load;
+    let (mut common, mut new) = (vec![], vec![]);
+    for (number, offered) in today.variants.iter().enumerate() {
+        match base.variants.iter().position(|other| same(other, offered)) {
+            Some(of_base) => {
+                common.push(Common { offered: offered.clone(), numbers: [of_base, number] });
+            }
+            None => new.push(name(offered)),
+        }
+    }
+    let gone = base.variants.iter().filter(|one| !today.variants.iter().any(|other| same(one, other)));
+    (common, [gone.map(name).collect(), new])
+}
+
+/// A variant, with its load where it has one.
+pub fn name(offered: &Offered) -> String {
+    let Offered { variant, load, .. } = offered;
+    if load.is_empty() { variant.clone() } else { format!("{variant} ({load})") }
+}
+
+/// Proves that both sides do equal work.
+///
+/// # Errors
+/// Where they differ.
+pub fn equal_work(base: &Offer, today: &Offer, common: &[Common]) -> Result<(), String> {
+    for Common { offered, numbers } in common {
+        let [one, other] = [&base.variants[numbers[0]], &today.variants[numbers[1]]];
+        if one.units != other.units || one.unit != other.unit {
+            return Err(format!("{}: its units of work differ between the sides", name(offered)));
+        }
+        if fingerprint([one.work.clone()]) != fingerprint([other.work.clone()]) {
+            let [of_base, of_today] = shown([one.work.clone(), other.work.clone()]);
+            return Err(format!(
+                "{} does not do equal work on both sides, so times say nothing:\n  the base{of_base}\n  today{of_today}",
+                name(offered)
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A sample.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub round: u32,
+    pub position: usize,
+    pub side: usize,
+    /// Its number among what is common.
+    pub variant: usize,
+    pub number: usize,
+    pub iterations: u64,
+    pub elapsed: Duration,
+}
+
+/// A pair that has measured.
+pub struct Pair {
+    /// Its first round.
+    pub first: u32,
+    /// The number of the link order of each side.
+    pub orders: [Option<u32>; 3],
+}
+
+/// What all pairs have measured.
+#[derive(Default)]
+pub struct Taken {
+    pub seed: u64,
+    pub samples: Vec<Sample>,
+    pub pairs: Vec<Pair>,
+    pub rounds: u32,
+    pub met: Disturbance,
+    pub elapsed: Duration,
+    pub asked: Option<Asked>,
+}
+
+/// How a bench is measured.
+pub struct Measuring<'a> {
+    /// The base, and today.
+    pub sides: [Side<'a>; 2],
+    /// The number of the bench among those of its program.
+    pub at: usize,
+    pub common: &'a [Common],
+    /// What each side offered first, to which all processes must be equal.
+    pub offers: [&'a Offer; 2],
+    pub plan: &'a Plan,
+    pub filters: &'a [String],
+    pub pin: Option<usize>,
+    pub limit: Duration,
+    pub folder: &'a Path,
+}
+
+/// Programs with a link order of their own, which are removed in the end.
+struct Drawn {
+    programs: [PathBuf; 3],
+    orders: [Option<u32>; 3],
+}
+
+impl Drop for Drawn {
+    fn drop(&mut self) {
+        for (program, order) in self.programs.iter().zip(self.orders) {
+            if order.is_some() {
+                let _ = fs::remove_file(program);
+            }
+        }
+    }
+}
+
+impl Measuring<'_> {
+    /// All pairs that fit into the budget, or that were whole when a signal asked for the end.
+    ///
+    /// # Errors
+    /// What failed, with the name of its side.
+    pub fn taken(&self, caught: &Caught, progress: &mut Progress) -> Result<Taken, String> {
+        let seed = random::new_seed().map_err(|error| format!("no random numbers: {error}"))?;
+        let mut taken = Taken { seed, ..Taken::default() };
+        let start = Instant::now();
+        loop {
+            let done = taken.pairs.len() as u32;
+            taken.elapsed = start.elapsed();
+            let Some(rounds) = self.plan.next(done, taken.rounds, taken.elapsed) else { return Ok(taken) };
+            let left = self.plan.left(done, taken.elapsed);
+            let (before, began) = (taken.samples.len(), Instant::now());
+            let mut say = || {
+                let left = left.map(|left| left.saturating_sub(began.elapsed()));
+                progress.say(&progress::process(done, self.plan.processes, left).replace("process", "pair"));
+            };
+            let measured = self.pair(&mut taken, rounds, caught, &mut say);
+            if let Some(asked) = caught.asked() {
+                // Of Ctrl-C, which all processes got as well.
+                taken.samples.truncate(before);
+                taken.asked = Some(asked);
+                return Ok(taken);
+            }
+            let orders = measured?;
+            taken.pairs.push(Pair { first: taken.rounds, orders });
+            taken.rounds += rounds;
+        }
+    }
+
+    /// So many rounds of a pair of its own.
+    fn pair(
+        &self,
+        taken: &mut Taken,
+        rounds: u32,
+        caught: &Caught,
+        say: &mut dyn FnMut(),
+    ) -> Result<[Option<u32>; 3], String> {
+        say();
+        let drawn = self.drawn(taken.pairs.len() as u32)?;
+        let mut peers = self.started(&drawn)?;
+        let compared = (0..self.common.len()).flat_map(|at| [(3 * at, 3 * at + 1), (3 * at, 3 * at + 2)]);
+        let neighbours = rounds::neighbours(3 * self.common.len(), compared);
+        for round in taken.rounds..taken.rounds + rounds {
+            for (position, index) in rounds::order(taken.seed, round, &neighbours).into_iter().enumerate() {
+                let (variant, side) = (index / 3, index % 3);
+                let request = Request::Trial {
+                    variant: self.common[variant].numbers[PROGRAM[side]],
+                    warm_up: WARM_UP,
+                    time: TRIAL,
+                    samples: self.plan.samples,
+                };
+                let Answer::Taken { samples, met } = peers[side].ask(&request)? else {
+                    return Err(format!("{}: it answered something else than samples", SIDES[side]));
+                };
+                taken.met.samples += met.samples;
+                taken.met.again += met.again;
+                taken.met.disturbed += met.disturbed;
+                for (number, (iterations, elapsed)) in samples.into_iter().enumerate() {
+                    taken.samples.push(Sample {
+                        round,
+                        position,
+                        side,
+                        variant,
+                        number,
+                        iterations,
+                        elapsed,
+                    });
+                }
+                if caught.asked().is_some() {
+                    return Ok(drawn.orders);
+                }
+            }
+            say();
+        }
+        Ok(drawn.orders)
+    }
+
+    fn drawn(&self, pair: u32) -> Result<Drawn, String> {
+        let mut drawn = Drawn { programs: Default::default(), orders: [None; 3] };
+        for side in 0..3 {
+            let built = self.sides[PROGRAM[side]].built;
+            drawn.programs[side] = match &built.linked {
+                Err(_) => built.program.clone(),
+                Ok(linked) => {
+                    let order = link::order(3 * pair + side as u32);
+                    let program = linked.draw(order)?;
+                    drawn.orders[side] = Some(order);
+                    program
+                }
+            };
+        }
+        Ok(drawn)
+    }
+
+    fn started(&self, drawn: &Drawn) -> Result<[Peer; 3], String> {
+        let start = |side: usize| {
+            let of = PROGRAM[side];
+            let how = self.how(SIDES[side], of, side);
+            let mut peer = Peer::start(&drawn.programs[side], &how)?;
+            let offer =
+                peer.offer(self.at)?.ok_or_else(|| format!("{}: its process ended early", SIDES[side]))?;
+            same_input(SIDES[side], &offer, self.offers[of])?;
+            Ok::<_, String>(peer)
+        };
+        Ok([start(0)?, start(1)?, start(2)?])
+    }
+
+    /// How a process of a side is started.
+    pub fn how(&self, side: &'static str, of: usize, number: usize) -> How<'_> {
+        How {
+            side,
+            package: self.sides[of].package,
+            filters: self.filters,
+            pin: self.pin,
+            limit: self.limit,
+            errors: self.folder.join(format!("errors-{number}")),
+        }
+    }
+}
+
+/// Refuses to measure a process whose baselines do other work than those of the first one of its side.
+fn same_input(side: &str, offer: &Offer, first: &Offer) -> Result<(), String> {
+    let works = |offer: &Offer| fingerprint(offer.variants.iter().map(|offered| offered.work.clone()));
+    if works(offer) == works(first) && offer.variants.len() == first.variants.len() {
+        return Ok(());
+    }
+    Err(format!(
+        "{side}: a baseline's first result in this process differs from that in another one of this side. The program's main runs \
+         again in each process, and must have the same input each time: no random seed of its own, no file that changes"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(variants: &[(&str, &str)]) -> Offer {
+        let offered = |(variant, work): &(&str, &str)| Offered {
+            variant: (*variant).to_owned(),
+            load: String::new(),
+            unit: "iteration".to_owned(),
+            units: 1,
+            tolerance: 0.01,
+            threads: false,
+            work: (*work).to_owned(),
+        };
+        Offer {
+            bench: "b".to_owned(),
+            name: "b".to_owned(),
+            call: Duration::ZERO,
+            variants: variants.iter().map(offered).collect(),
+        }
+    }
+
+    #[test]
+    fn variants_are_matched_by_name_and_the_others_are_named() {
+        let (base, today) =
+            (offer(&[("gone", "1"), ("a", "1"), ("b", "1")]), offer(&[("b", "1"), ("new", "1"), ("a", "1")]));
+        let (common, [gone, new]) = matched(&base, &today);
+        let numbers: Vec<[usize; 2]> = common.iter().map(|one| one.numbers).collect();
+        assert_eq!(
+            (numbers, gone, new),
+            (vec![[2, 0], [1, 2]], vec!["gone".to_owned()], vec!["new".to_owned()])
+        );
+    }
+
+    #[test]
+    fn equal_work_is_equal_in_any_order_of_a_set_and_another_is_shown() {
+        let (base, other) = (offer(&[("a", "{1, 2}")]), offer(&[("a", "{2, 1}")]));
+        let common = matched(&base, &other).0;
+        assert_eq!(equal_work(&base, &other, &common), Ok(()));
+        let why = equal_work(&base, &offer(&[("a", "{1, 3}")]), &common).unwrap_err();
+        assert!(why.ends_with("\n  the base did {1, 2}\n  today did {1, 3}"), "{why}");
+        assert!(same_input("base", &base, &other).is_ok());
+        assert!(
+            same_input("base", &base, &offer(&[("a", "7")])).unwrap_err().starts_with("base: a baseline's")
+        );
+    }
+}
