@@ -1,0 +1,253 @@
+"""`cargo by-turns --against`: two revisions of a repository of somebody else's."""
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from async_cost.workflow.toolchain import ROOT
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it is for Linux")
+
+MANIFEST = f"""[package]
+name = "user"
+version = "0.1.0"
+edition = "2024"
+
+[lib]
+bench = false
+
+[dependencies]
+libc = "0.2"
+
+[dev-dependencies]
+by-turns = {{ path = "{ROOT}/rust-kernels/by-turns" }}
+
+[[bench]]
+name = "own"
+harness = false
+
+[workspace]
+"""
+LIBRARY = """//! A library.
+
+/// Adds up.
+pub fn sum(items: &[u64]) -> u64 {
+    let mut sum = 0;
+    for item in items {
+        sum += std::hint::black_box(*item);
+    }
+    sum
+}
+"""
+BENCH = """use by_turns::Bench;
+
+by_turns::count_allocations!();
+
+fn main() {
+    let items: Vec<u64> = (0..1000).collect();
+    Bench::new("own").variant("sum", |turn| turn.iter(|| user::sum(&items))).main();
+}
+"""
+#: Changes of the library: what is replaced, and by what.
+EQUAL = ("//! A library.", "//! A library that adds up.")
+SLOWER = ("    sum\n}", "    for item in items {\n        std::hint::black_box(*item);\n    }\n    sum\n}")
+ALLOCATES = ("let mut sum = 0;", "let mut sum = std::hint::black_box(Box::new(0_u64)).wrapping_mul(0);")
+WRONG = ("let mut sum = 0;", "let mut sum = 1;")
+#: What a table of one variant has of it.
+KEYS = {
+    "variant": str,
+    "load": str,
+    "unit": str,
+    "units": int,
+    "base_ns": float,
+    "today_ns": float,
+    "ratio": list,
+    "control": list,
+    "verdict": (str, type(None)),
+    "reason": (str, type(None)),
+    "to_decide": (str, type(None)),
+    "counts": dict,
+    "grown": list,
+    "worse": bool,
+}
+
+
+class Repository:
+    """A made-up repository, whose branch `main` is what the working tree is compared with."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        files = {"Cargo.toml": MANIFEST, "src/lib.rs": LIBRARY, "benches/own.rs": BENCH, ".gitignore": "/target\n"}
+        for name, text in files.items():
+            self.write(name, text)
+        for name in ("Cargo.lock", "rust-toolchain.toml"):  # its versions, and this compiler, are here
+            shutil.copy(ROOT / name, folder)
+        # What others wrote is compiled once.
+        target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "against-user"
+        target.mkdir(parents=True, exist_ok=True)
+        (folder / "target").symlink_to(target)
+        self.git("init", "-q", "-b", "main")
+        self.commit()
+
+    def write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def git(self, *words: str) -> str:
+        identity = ("-c", "user.name=user", "-c", "user.email=user@example.org")
+        command = ["git", *identity, "-C", self.folder, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def commit(self) -> None:
+        self.git("add", "--all")
+        self.git("commit", "-q", "-m", "it")
+
+    def changed(self, name: str, change: tuple[str, str]) -> None:
+        text = (self.folder / name).read_text(encoding="utf-8")
+        assert change[0] in text
+        self.write(name, text.replace(*change))
+
+    def against(self, base: str, *words: str) -> subprocess.CompletedProcess[str]:
+        environ = {name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"}
+        command = ["cargo", "by-turns", "--against", base, "--pairs", "4", "--budget", "2s", "--offline", "-q", *words]
+        environ["PATH"] = f"{program().parent}{os.pathsep}{environ['PATH']}"
+        return subprocess.run(command, cwd=self.folder, env=environ, capture_output=True, text=True)
+
+
+def program() -> Path:
+    """The program, built in the profile of tests."""
+    build = ["cargo", "build", "--quiet", "--offline", "-p", "cargo-by-turns"]
+    subprocess.run(build, cwd=ROOT, check=True)
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "debug" / "cargo-by-turns"
+
+
+@pytest.fixture
+def user(tmp_path) -> Iterator[Repository]:
+    yield Repository(tmp_path / "user-of-it")
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> dict[str, dict]:
+    """The variants in the JSON that was printed, by name."""
+    (bench,) = json.loads(done.stdout)["benches"]
+    return {line["variant"]: line for line in bench["variants"]}
+
+
+def test_an_equal_revision_is_not_worse_and_the_samples_say_whose_they_are(user):
+    user.changed("src/lib.rs", EQUAL)
+    done = user.against("main", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    keys = {"against": str, "base": str, "benches": list, "not_compared": list, "locks": list}
+    for of, kinds in ((report, keys | {"gate_time": bool, "status": int}), (lines(done)["sum"], KEYS)):
+        assert {*of} == {*kinds}
+        assert all(isinstance(of[key], kind) for key, kind in kinds.items()), of
+    (bench,) = report["benches"]
+    assert {*bench} == {"bench", "measured", "variants", "notes", "samples"}
+    assert bench["measured"].startswith("4 pairs") and report["locks"] == [] == report["not_compared"]
+    line = lines(done)["sum"]
+    assert line["counts"]["allocations"] == [0, 0] and line["grown"] == []
+    with (Path(bench["samples"]) / "own.time.csv").open(encoding="utf-8") as file:
+        samples = list(csv.DictReader(file))
+    assert {row["side"] for row in samples} == {"base", "today", "base again"}
+    rounds = {row["round"] for row in samples}
+    assert len(samples) == 3 * 2 * len(rounds)
+    layouts = json.loads((Path(bench["samples"]) / "against.json").read_text(encoding="utf-8"))["pairs"]
+    drawn = [order for pair in layouts for order in pair["layouts"].values()]
+    if "link orders" in bench["measured"]:
+        assert len({*drawn}) == 12 and None not in drawn
+    assert user.git("status", "--porcelain") == " M src/lib.rs\n", "nothing of the user's is touched"
+
+
+def test_a_planted_loop_is_slower_and_gates_only_if_asked(user):
+    user.changed("src/lib.rs", SLOWER)
+    done = user.against("main", "--json", "--allow", "instructions=1000")
+    line = lines(done)["sum"]
+    assert done.returncode == 0, done.stderr
+    assert line["verdict"] == "slower" and line["ratio"][0] > 1.2, line
+    done = user.against("main", "--gate-time", "--allow", "instructions=1000")
+    assert done.returncode == 1 and "**1 variant got worse**" in done.stdout, done.stdout + done.stderr
+    assert "| slower |" in done.stdout and "and so does a variant that is slower" in done.stdout
+
+
+def test_what_allocates_more_is_worse(user):
+    user.changed("src/lib.rs", ALLOCATES)
+    done = user.against("main", "--json", "--allow", "instructions=1000")
+    assert done.returncode == 1, done.stderr
+    line = lines(done)["sum"]
+    assert line["grown"] == ["allocations", "allocated_bytes"] and line["counts"]["allocations"] == [0, 1]
+
+
+def test_another_result_is_never_measured(user):
+    user.changed("src/lib.rs", WRONG)
+    done = user.against("main")
+    assert done.returncode == 2 and "sum does not do equal work on both sides" in done.stdout, done.stderr
+    assert "the base did 499500" in done.stdout and "today did 499501" in done.stdout
+
+
+def test_what_exists_on_one_side_only_is_named(user):
+    old = '#[cfg(by_turns_base)]\nconst ONLY: &str = "old";\n#[cfg(not(by_turns_base))]\nconst ONLY: &str = "new";\n'
+    user.write("benches/gone.rs", BENCH.replace("own", "gone"))
+    user.commit()
+    (user.folder / "benches" / "gone.rs").unlink()
+    both = ".variant(ONLY, |turn| turn.iter(|| user::sum(&items))).main();"
+    user.write("benches/own.rs", old + BENCH.replace(".main();", both))
+    user.changed("src/lib.rs", EQUAL)
+    done = user.against("main", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 2 and [*lines(done)] == ["sum"], done.stderr
+    said = " ".join(report["not_compared"]).replace(": ", " ")
+    for what in ("bench gone exists in the base only", "own old exists in the base only", "own new exists today only"):
+        assert what in said, said
+
+
+def test_a_base_that_does_not_compile_says_what_to_write(user):
+    user.changed("src/lib.rs", ("pub fn sum", "pub fn total"))
+    user.commit()
+    user.changed("src/lib.rs", ("pub fn total", "pub fn sum"))
+    done = user.against("main")
+    assert done.returncode == 2, done.stderr
+    assert "the base does not compile" in done.stdout and r"cfg(by\_turns\_base)" in done.stdout, done.stdout
+    user.changed(
+        "benches/own.rs",
+        (
+            "use by_turns",
+            "#[cfg(by_turns_base)]\nuse user::total as sum;\n#[cfg(not(by_turns_base))]\nuse user::sum;\nuse by_turns",
+        ),
+    )
+    user.changed("benches/own.rs", ("user::sum(&items)", "sum(&items)"))
+    done = user.against("main", "--json")
+    assert done.returncode == 0 and lines(done)["sum"]["counts"]["allocations"] == [0, 0], done.stdout + done.stderr
+
+
+def test_one_source_is_refused_and_another_bench_does_not_make_it_two(user):
+    done = user.against("main")
+    assert done.returncode == 2 and "both sides are one source" in done.stderr
+    user.changed("benches/own.rs", ("0..1000", "0..2000"))
+    done = user.against("main")
+    assert done.returncode == 2 and "nothing but benches differs" in done.stderr
+    libc = next(
+        block.split('"')[3]
+        for block in (ROOT / "Cargo.lock").read_text(encoding="utf-8").split("[[package]]")
+        if block.startswith('\nname = "libc"')
+    )
+    done = user.against(f"libc@{libc}")
+    assert done.returncode == 2 and f"resolves to libc {libc} already" in done.stderr, done.stderr
+    done = user.against("no-such-branch")
+    assert done.returncode == 2 and "no-such-branch is no revision of" in done.stderr
+
+
+def test_a_side_that_does_not_answer_is_named(user):
+    user.changed(
+        "src/lib.rs",
+        ("    let mut sum = 0;", "    std::thread::sleep(std::time::Duration::from_secs(60));\n    let mut sum = 0;"),
+    )
+    done = user.against("main", "--limit", "2s")
+    assert done.returncode == 2 and "today did not answer within 2 s" in done.stdout, done.stdout + done.stderr
