@@ -13,6 +13,8 @@ from async_cost.workflow.toolchain import ROOT
 #: Unit and integration tests of all crates, as `make test` has built them before: a choice of crates would be built
 #: with other features.
 ALL_TESTS = "cargo test --workspace --all-features --tests"
+#: The crates that the studies measure by.
+OURS = ("harness", "by-turns", "by-turns-core", "cargo-by-turns")
 
 
 @functools.cache
@@ -26,7 +28,7 @@ def packages() -> dict[str, dict]:
         text=True,
     )
     crates = {package["name"]: package for package in json.loads(metadata.stdout)["packages"]}
-    return {name: crates[name] for name in sorted(crates) if name not in ("harness", "by-turns", "by-turns-core")}
+    return {name: crates[name] for name in sorted(crates) if name not in OURS}
 
 
 def run(command: list[str], folder: Path = ROOT, **env: str) -> subprocess.CompletedProcess:

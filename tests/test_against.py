@@ -93,6 +93,14 @@ class Repository:
         target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "against-user"
         target.mkdir(parents=True, exist_ok=True)
         (folder / "target").symlink_to(target)
+        metadata = [
+            "cargo",
+            "metadata",
+            "--offline",
+            "--format-version",
+            "1",
+        ]  # which leaves in the lock file what it needs
+        subprocess.run(metadata, cwd=folder, check=True, capture_output=True)
         self.git("init", "-q", "-b", "main")
         self.commit()
 
