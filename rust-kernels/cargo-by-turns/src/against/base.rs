@@ -14,6 +14,9 @@ use crate::against::package::{Bench, Package, cargo, git};
 /// How a side is shown, and what it was made of.
 pub struct Prepared {
     pub package: Package,
+    /// The folder that cargo builds it in: one of its own, since cargo takes the packages of two workspaces for one if they lie
+    /// alike in them, and what was compiled of one for what the other needs.
+    pub target: PathBuf,
     /// As the table calls it.
     pub shown: String,
     /// Benches that only the base has.
@@ -66,7 +69,10 @@ pub fn prepared(
     let gone =
         base.benches.iter().filter(|bench| !today.benches.iter().any(|other| other.name == bench.name));
     let gone = gone.map(|bench| bench.name.clone()).collect();
-    Ok(Prepared { package: base, shown, gone })
+    let mut target = folder.into_os_string();
+    target.push(".target");
+    let target = target.into();
+    Ok(Prepared { package: base, target, shown, gone })
 }
 
 /// The folder of the repository, if there is one.

@@ -125,7 +125,7 @@ impl One<'_> {
             .map_err(|why| format!("today does not compile:\n{why}"))?;
         progress.say(&format!("compiling {name} of the base"));
         let base =
-            build::built(arguments, &self.base.package, name, true, &self.today.target, &folder("base"))
+            build::built(arguments, &self.base.package, name, true, &self.base.target, &folder("base"))
                 .map_err(|why| {
                     format!(
                         "the base does not compile with today's bench; if its interface differed, write what it needs under \
