@@ -231,8 +231,8 @@ impl Measuring<'_> {
 
     fn drawn(&self, pair: u32) -> Result<Drawn, String> {
         let mut drawn = Drawn { programs: Default::default(), orders: [None; 3] };
-        for side in 0..3 {
-            let built = self.sides[PROGRAM[side]].built;
+        for (side, of) in PROGRAM.into_iter().enumerate() {
+            let built = self.sides[of].built;
             drawn.programs[side] = match &built.linked {
                 Err(_) => built.program.clone(),
                 Ok(linked) => {
