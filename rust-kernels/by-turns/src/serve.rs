@@ -6,6 +6,7 @@
 use std::fmt::Debug;
 use std::io::{BufRead, BufReader, Write};
 use std::process::exit;
+use std::time::{Duration, Instant};
 
 use crate::builder::{Bench, Variant};
 use crate::counts;
@@ -49,25 +50,17 @@ pub(crate) fn is_here() -> bool {
 }
 
 impl<W: PartialEq + Debug> Bench<'_, W> {
-    /// Proves equal work, offers the variants, and answers requests. Returns when the next bench of the program is asked for; ends
-    /// the process when the coordinator has gone.
+    /// Answers requests, of which the first one is for a proof or for the next bench of the program, when it returns. Ends the
+    /// process when the coordinator has gone.
     ///
     /// # Errors
-    /// What cannot be offered, and where the coordinator cannot be reached.
+    /// What does other work, and where the coordinator cannot be reached.
     pub(crate) fn serve(&self, variants: &[Variant]) -> Result<(), String> {
         let own = line::own().ok_or("it was not started to serve")?;
         let gone = |error: std::io::Error| format!("the coordinator has gone: {error}");
         let mut requests = BufReader::new(own.try_clone().map_err(gone)?);
         let say = |line: String| (&own).write_all(line.as_bytes()).map_err(gone);
-        let proved = match self.prove(variants, false) {
-            Ok(proved) => proved,
-            Err(why) => {
-                say(Answer::Failed(why.clone()).line())?;
-                return Err(why);
-            }
-        };
-        say(self.offer(variants, &proved).line())?;
-        draw::heap();
+        let mut proved: Proved<W> = vec![];
         loop {
             let mut line = String::new();
             if requests.read_line(&mut line).map_err(gone)? == 0 {
@@ -76,6 +69,19 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             let answer = match Request::read(&line) {
                 None => Answer::Failed(format!("{line:?} is no request")),
                 Some(Request::Next) => return Ok(()),
+                Some(Request::Prove { brief }) => {
+                    let start = Instant::now();
+                    proved = match self.prove(variants, brief) {
+                        Ok(proved) => proved,
+                        Err(why) => {
+                            say(Answer::Failed(why.clone()).line())?;
+                            return Err(why);
+                        }
+                    };
+                    say(self.offer(variants, &proved, start.elapsed()).line())?;
+                    draw::heap();
+                    continue;
+                }
                 Some(Request::Count { no_valgrind }) => self.count_for(variants, no_valgrind),
                 Some(Request::Trial { variant, warm_up, time, samples }) => {
                     let trial = Trial { warm_up, time, samples, observer: None, undisturbed: true };
@@ -86,9 +92,12 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         }
     }
 
-    fn offer(&self, variants: &[Variant], proved: &Proved<W>) -> Offer {
+    /// What it offers after a proof that took so long.
+    fn offer(&self, variants: &[Variant], proved: &Proved<W>, took: Duration) -> Offer {
         let own = variants.iter().filter(|variant| !variant.control);
-        let calls = 3 * own.clone().count().max(1) as u32;
+        // Each is set up twice and called three times.
+        let count = own.clone().count().max(1) as u32;
+        let in_calls = self.in_calls.get();
         let offered = own.enumerate().map(|(at, variant)| {
             let declared = &self.declared[variant.declared];
             let settings = self.settings(variants, variant);
@@ -106,7 +115,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         Offer {
             bench: self.title.clone(),
             name: self.name.clone(),
-            call: self.in_calls.get() / calls,
+            call: in_calls / (3 * count),
+            set_up: took.saturating_sub(in_calls) / (2 * count),
             variants: offered.collect(),
         }
     }

@@ -1,7 +1,7 @@
 //! What a coordinator and the processes that it lets take turns say to each other: lines of JSON over a socket.
 //!
-//! A process begins: for each bench of its program an [`Offer`], or why there is none. Then the coordinator asks and the process
-//! answers, line by line, until the coordinator closes the socket.
+//! The coordinator asks and the process answers, line by line, until the coordinator closes the socket. Each bench of the program
+//! is asked for its [`Offer`] first, or is left for the next one without an answer.
 
 use std::time::Duration;
 
@@ -23,8 +23,10 @@ pub struct Offer {
     pub bench: String,
     /// As files are named.
     pub name: String,
-    /// About what a call takes.
+    /// About what a call takes, if all was proved.
     pub call: Duration,
+    /// About what setting up a variant takes.
+    pub set_up: Duration,
     /// In the order by whose number they are asked for.
     pub variants: Vec<Offered>,
 }
@@ -51,6 +53,11 @@ pub struct Offered {
 /// What the coordinator asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
+    /// To prove equal work, and to offer what can be measured.
+    Prove {
+        /// Only what baselines do in their first call, where iterations are long.
+        brief: bool,
+    },
     /// One trial.
     Trial {
         /// The number of the variant.
@@ -105,11 +112,12 @@ impl Offer {
             })
         });
         let variants: Vec<Value> = variants.collect();
-        let call_ns = self.call.as_nanos() as u64;
+        let [call_ns, set_up_ns] = [self.call, self.set_up].map(|time| time.as_nanos() as u64);
         format!(
             "{}\n",
             json!({
-                "protocol": VERSION, "bench": self.bench, "name": self.name, "call_ns": call_ns, "variants": variants,
+                "protocol": VERSION, "bench": self.bench, "name": self.name, "call_ns": call_ns,
+                "set_up_ns": set_up_ns, "variants": variants,
             })
         )
     }
@@ -132,6 +140,7 @@ impl Offer {
                 bench: json["bench"].as_str()?.to_owned(),
                 name: json["name"].as_str()?.to_owned(),
                 call: Duration::from_nanos(json["call_ns"].as_u64()?),
+                set_up: Duration::from_nanos(json["set_up_ns"].as_u64()?),
                 variants: variants?,
             })
         };
@@ -161,6 +170,7 @@ impl Request {
     /// As a line.
     pub fn line(&self) -> String {
         let json = match self {
+            Self::Prove { brief } => json!({"prove": {"brief": brief}}),
             Self::Trial { variant, warm_up, time, samples } => json!({
                 "trial": variant, "warm_up_us": warm_up.as_micros() as u64, "time_us": time.as_micros() as u64,
                 "samples": samples,
@@ -176,6 +186,9 @@ impl Request {
         let json: Value = serde_json::from_str(line).ok()?;
         if json == "next" {
             return Some(Self::Next);
+        }
+        if let Some(prove) = json.get("prove") {
+            return Some(Self::Prove { brief: prove["brief"].as_bool()? });
         }
         if let Some(count) = json.get("count") {
             return Some(Self::Count { no_valgrind: count["no_valgrind"].as_str().map(str::to_owned) });
@@ -276,6 +289,7 @@ mod tests {
             bench: "a \"b\"\n ü".to_owned(),
             name: "a-b".to_owned(),
             call: Duration::from_nanos(17),
+            set_up: Duration::from_nanos(4),
             variants: vec![Offered {
                 variant: "Vec<u8>".to_owned(),
                 load: "n=1".to_owned(),
@@ -295,7 +309,8 @@ mod tests {
             samples: 2,
         };
         let counts = [None, Some("long".to_owned())].map(|no_valgrind| Request::Count { no_valgrind });
-        for request in [trial, Request::Next].into_iter().chain(counts) {
+        let prove = Request::Prove { brief: true };
+        for request in [prove, trial, Request::Next].into_iter().chain(counts) {
             assert_eq!(Request::read(&request.line()), Some(request));
         }
         let met = Disturbance { samples: 2, again: 1, disturbed: 0 };

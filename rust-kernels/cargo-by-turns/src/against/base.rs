@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use by_turns_core::run::files::{at, output};
+use by_turns_core::run::process;
 use serde_json::Value;
 
 use crate::against::arguments::{Arguments, Base};
@@ -205,9 +207,9 @@ fn released(
 ) -> Result<(), String> {
     let text = fs::read_to_string(today.lock()).map_err(at(&today.lock()))?;
     let before = lock::versions(&text, name);
-    if before.is_empty() {
+    let Some(chosen) = lock::nearest(&before, version) else {
         return Err(format!("{name} is no dependency of {}", today.name));
-    }
+    };
     if before.iter().any(|one| one == version) {
         return Err(format!(
             "both sides are one source: {} resolves to {name} {version} already",
@@ -216,15 +218,15 @@ fn released(
     }
     let offline = arguments.cargo.iter().filter(|word| *word == "--offline");
     let mut update = cargo();
-    update
-        .args(["update", "-p", name, "--precise", version, "--manifest-path"])
-        .arg(base.manifest())
-        .args(offline);
-    output(&mut update).map_err(|why| {
-        let pins = pinned(today, name);
-        let told = if pins.is_empty() { String::new() } else { format!("\n{}", pins.join("\n")) };
-        format!("{name} {version} cannot be chosen: {why}{told}")
-    })?;
+    update.args(["update", "-p", &format!("{name}@{chosen}"), "--precise", version, "--manifest-path"]);
+    update.arg(base.manifest()).args(offline.clone());
+    let done = process::bound(&mut update, None).stdin(Stdio::null()).output();
+    let done = done.map_err(|error| format!("cargo: {error}"))?;
+    if !done.status.success() {
+        let pins = pins(today, name, version, offline);
+        let said = String::from_utf8_lossy(&done.stderr);
+        return Err(format!("{name} {version} cannot be chosen{pins}; cargo says:\n{}", said.trim_end()));
+    }
     let after = fs::read_to_string(base.lock()).map_err(at(&base.lock()))?;
     if lock::versions(&after, name).iter().any(|one| one == version) {
         return Ok(());
@@ -232,12 +234,48 @@ fn released(
     Err(format!("both sides are one source: cargo did not choose {name} {version}"))
 }
 
-/// The requirements of the package itself that forbid other releases.
-fn pinned(today: &Package, name: &str) -> Vec<String> {
-    let of = today.dependencies.iter().filter(|dependency| dependency["name"] == name);
-    let told = of.filter_map(|dependency| {
-        let requirement = dependency["req"].as_str()?;
-        Some(format!("- {} requires {name} {requirement}", today.name))
-    });
-    told.collect()
+/// The packages that require one other release of it, of all that the lock file names.
+fn pins<'a>(today: &Package, name: &str, version: &str, offline: impl Iterator<Item = &'a String>) -> String {
+    let mut command = cargo();
+    command
+        .args(["metadata", "--format-version", "1", "--manifest-path"])
+        .arg(today.manifest())
+        .args(offline);
+    let told = output(&mut command).ok().and_then(|text| serde_json::from_str(&text).ok());
+    let pins = pinned(&told.unwrap_or(Value::Null), name, version);
+    if pins.is_empty() { pins } else { format!(": {pins}") }
+}
+
+/// What `=` requirements forbid the version, in what `cargo metadata` tells.
+fn pinned(metadata: &Value, name: &str, version: &str) -> String {
+    let all = |json: &Value, name: &str| json[name].as_array().cloned().unwrap_or_default();
+    let mut pins: Vec<String> = vec![];
+    for package in all(metadata, "packages") {
+        let of = all(&package, "dependencies").into_iter().filter(|one| one["name"] == name);
+        for requirement in of.filter_map(|one| one["req"].as_str().map(str::to_owned)) {
+            if requirement.split(',').any(|part| part.trim().starts_with('='))
+                && !requirement.contains(version)
+            {
+                let (package, of) = (package["name"].as_str(), package["version"].as_str());
+                let [package, of] = [package, of].map(Option::unwrap_or_default);
+                pins.push(format!("{package} {of} requires {requirement}"));
+            }
+        }
+    }
+    pins.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn pins_of_all_packages_are_named_and_other_requirements_are_not() {
+        let package = |name: &str, requirement: &str| json!({"name": name, "version": "1.0.0", "dependencies": [{"name": "a", "req": requirement}, {"name": "b", "req": "=7.0.0"}]});
+        let metadata = json!({"packages": [package("user", "=1.2.0"), package("other", "=1.3.0"), package("free", "^1"), package("asked", "=1.1.0")]});
+        let told = "user 1.0.0 requires =1.2.0, other 1.0.0 requires =1.3.0";
+        assert_eq!(pinned(&metadata, "a", "1.1.0"), told);
+        assert_eq!(pinned(&Value::Null, "a", "1.1.0"), "");
+    }
 }

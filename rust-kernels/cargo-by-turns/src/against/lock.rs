@@ -23,6 +23,16 @@ pub fn versions(text: &str, name: &str) -> Vec<String> {
     packages(text).get(name).into_iter().flatten().map(|version| (*version).to_owned()).collect()
 }
 
+/// Which of these versions cargo would replace by another one: the compatible one, if there are several.
+pub fn nearest<'a>(versions: &'a [String], wanted: &str) -> Option<&'a String> {
+    // Up to the first number that is not zero, as cargo reads them.
+    let line = |version: &str| {
+        let zeros = version.split('.').take_while(|number| *number == "0").count();
+        version.split('.').take(zeros + 1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    versions.iter().find(|version| line(version) == line(wanted)).or(versions.first())
+}
+
 /// What the base has in place of what today has: a line for each package.
 pub fn differences(base: &str, today: &str) -> Vec<String> {
     let (base, today) = (packages(base), packages(today));
@@ -51,6 +61,13 @@ mod tests {
         assert_eq!(versions(&today, "b"), ["1.9.0", "2.1.0"]);
         let told = ["b: 2.0.0 in the base, 1.9.0 and 2.1.0 today", "c: none in the base, 0.1.0 today"];
         assert_eq!(differences(BASE, &today), told);
+        let of = |versions: &[&str], wanted| {
+            let versions: Vec<String> = versions.iter().map(|one| (*one).to_owned()).collect();
+            nearest(&versions, wanted).cloned()
+        };
+        assert_eq!(of(&["0.14.5", "0.16.1", "1.2.0"], "0.16.0").as_deref(), Some("0.16.1"));
+        assert_eq!(of(&["0.14.5", "1.2.0"], "1.0.0").as_deref(), Some("1.2.0"));
+        assert_eq!((of(&["2.0.0"], "1.0.0").as_deref(), of(&[], "1.0.0")), (Some("2.0.0"), None));
         assert!(differences(BASE, BASE).is_empty() && versions(BASE, "c").is_empty());
     }
 }

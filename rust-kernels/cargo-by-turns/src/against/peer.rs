@@ -72,20 +72,16 @@ impl Peer {
         Ok(Self { side, limit, errors, child, socket, answers })
     }
 
-    /// The bench that is number `at` of those of its program; `None` if there are fewer.
+    /// What the bench offers that is so many further on in its program; `None` if there are fewer.
     ///
     /// # Errors
     /// Why it offers none.
-    pub fn offer(&mut self, at: usize) -> Result<Option<Offer>, String> {
-        for skipped in 0..=at {
-            let Some(line) = self.line()? else { return Ok(None) };
-            let offer = Offer::read(&line).map_err(|why| format!("{}: {why}", self.side))?;
-            if skipped == at {
-                return Ok(Some(offer));
-            }
-            self.say(&Request::Next)?;
+    pub fn offer(&mut self, further: usize, brief: bool) -> Result<Option<Offer>, String> {
+        for request in vec![Request::Next; further].into_iter().chain([Request::Prove { brief }]) {
+            let _ = self.say(&request); // it may have no other bench, and have ended
         }
-        unreachable!("the last one was returned")
+        let Some(line) = self.line()? else { return Ok(None) };
+        Offer::read(&line).map(Some).map_err(|why| format!("{}: {why}", self.side))
     }
 
     /// What it answers to a request.
@@ -109,13 +105,12 @@ impl Peer {
     fn line(&mut self) -> Result<Option<String>, String> {
         let mut line = String::new();
         match self.answers.read_line(&mut line) {
-            Ok(0) if self.child.wait().is_ok_and(|status| status.success()) => Ok(None),
-            Ok(0) => Err(self.ended()),
-            Ok(_) => Ok(Some(line)),
+            Ok(1..) => Ok(Some(line)),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 Err(format!("{} did not answer within {} (--limit)", self.side, shown(self.limit)))
             }
-            Err(_) => Err(self.ended()),
+            _ if self.child.wait().is_ok_and(|status| status.success()) => Ok(None),
+            _ => Err(self.ended()),
         }
     }
 

@@ -18,8 +18,10 @@ pub struct Bench {
     pub measured: String,
     pub lines: Vec<Line>,
     pub notes: Vec<String>,
+    /// Whether both programs are the same bytes, and nothing was measured.
+    pub identical: bool,
     /// The folder of the samples.
-    pub samples: String,
+    pub samples: Option<String>,
 }
 
 /// All that is said.
@@ -66,7 +68,7 @@ impl Report {
             text += &bench.markdown();
         }
         for why in &self.not_compared {
-            let _ = writeln!(text, "- **not compared**: {}", plain(why).replace('\n', "\n  "));
+            let _ = writeln!(text, "- **not compared**: {}", fenced(why));
         }
         if !self.locks.is_empty() {
             let locks: Vec<String> = self.locks.iter().map(|line| plain(line)).collect();
@@ -101,6 +103,9 @@ impl Bench {
     fn markdown(&self) -> String {
         let Self { bench, measured, lines, notes, .. } = self;
         let mut text = format!("**{}**: {measured}\n\n", plain(bench));
+        if self.identical {
+            return text;
+        }
         let seen = |counter: &&str| lines.iter().any(|line| line.counts.contains_key(*counter));
         let counters: Vec<&str> = COUNTERS.iter().map(|(counter, _)| *counter).filter(seen).collect();
         let heads = counters.iter().map(|counter| format!(" {} |", counter.replace('_', " ")));
@@ -147,10 +152,17 @@ impl Bench {
     fn json(&self, report: &Report) -> Value {
         let lines: Vec<Value> = self.lines.iter().map(|line| line.json(report.worse(line))).collect();
         json!({
-            "bench": self.bench, "measured": self.measured, "variants": lines, "notes": self.notes,
-            "samples": self.samples,
+            "bench": self.bench, "measured": self.measured, "identical": self.identical, "variants": lines,
+            "notes": self.notes, "samples": self.samples,
         })
     }
+}
+
+/// The first line as Markdown, and what a program said behind it as it stands there.
+fn fenced(why: &str) -> String {
+    let Some((first, said)) = why.split_once('\n') else { return plain(why) };
+    let fence = (3..).map(|many| "`".repeat(many)).find(|fence| !said.contains(fence)).expect("a longer one");
+    format!("{}\n  {fence}text\n  {}\n  {fence}", plain(first), said.replace('\n', "\n  "))
 }
 
 fn interval([value, low, high]: [f64; 3]) -> String {
@@ -239,6 +251,13 @@ mod tests {
         assert_eq!(Report { not_compared: lost.clone(), ..report(&[], Verdict::Same) }.status(), 2);
         assert_eq!(Report { not_compared: lost, ..report(&["instructions"], Verdict::Same) }.status(), 1);
         assert_eq!(Report::default().status(), 2, "nothing was compared");
+    }
+
+    #[test]
+    fn what_a_compiler_says_stands_as_it_is() {
+        assert_eq!(fenced("no bench a_b"), "no bench a\\_b");
+        let shown = "a\\_b:\n  ````text\n  error: a_b\n  ```x\n  ````";
+        assert_eq!(fenced("a_b:\nerror: a_b\n```x"), shown);
     }
 
     #[test]

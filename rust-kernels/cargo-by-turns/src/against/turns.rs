@@ -26,10 +26,33 @@ pub const SIDES: [&str; 3] = ["base", "today", "base again"];
 /// Which of the two programs a side runs: that of the base, or today's.
 const PROGRAM: [usize; 3] = [0, 1, 0];
 
-/// A side that can be started.
-pub struct Side<'a> {
-    pub built: &'a Built,
-    pub package: &'a Package,
+/// The base and today, and how their processes are started.
+pub struct Sides<'a> {
+    pub built: [&'a Built; 2],
+    pub packages: [&'a Package; 2],
+    pub filters: &'a [String],
+    pub pin: Option<usize>,
+    pub limit: Duration,
+    pub folder: &'a Path,
+}
+
+impl Sides<'_> {
+    /// A process of the program as cargo has linked it, which says what there is.
+    pub fn probe(&self, of: usize) -> Result<Peer, String> {
+        self.start(&self.built[of].program, of, &format!("probe-{of}"))
+    }
+
+    fn start(&self, program: &Path, side: usize, name: &str) -> Result<Peer, String> {
+        let how = How {
+            side: SIDES[side],
+            package: self.packages[PROGRAM[side]],
+            filters: self.filters,
+            pin: self.pin,
+            limit: self.limit,
+            errors: self.folder.join(format!("errors-{name}")),
+        };
+        Peer::start(program, &how)
+    }
 }
 
 /// What both sides offer.
@@ -119,18 +142,13 @@ pub struct Taken {
 
 /// How a bench is measured.
 pub struct Measuring<'a> {
-    /// The base, and today.
-    pub sides: [Side<'a>; 2],
+    pub sides: &'a Sides<'a>,
     /// The number of the bench among those of its program.
     pub at: usize,
     pub common: &'a [Common],
     /// What each side offered first, to which all processes must be equal.
     pub offers: [&'a Offer; 2],
     pub plan: &'a Plan,
-    pub filters: &'a [String],
-    pub pin: Option<usize>,
-    pub limit: Duration,
-    pub folder: &'a Path,
 }
 
 /// Programs with a link order of their own, which are removed in the end.
@@ -232,7 +250,7 @@ impl Measuring<'_> {
     fn drawn(&self, pair: u32) -> Result<Drawn, String> {
         let mut drawn = Drawn { programs: Default::default(), orders: [None; 3] };
         for (side, of) in PROGRAM.into_iter().enumerate() {
-            let built = self.sides[of].built;
+            let built = self.sides.built[of];
             drawn.programs[side] = match &built.linked {
                 Err(_) => built.program.clone(),
                 Ok(linked) => {
@@ -249,26 +267,14 @@ impl Measuring<'_> {
     fn started(&self, drawn: &Drawn) -> Result<[Peer; 3], String> {
         let start = |side: usize| {
             let of = PROGRAM[side];
-            let how = self.how(SIDES[side], of, side);
-            let mut peer = Peer::start(&drawn.programs[side], &how)?;
-            let offer =
-                peer.offer(self.at)?.ok_or_else(|| format!("{}: its process ended early", SIDES[side]))?;
+            let mut peer = self.sides.start(&drawn.programs[side], side, &side.to_string())?;
+            let offer = peer
+                .offer(self.at, self.plan.brief())?
+                .ok_or_else(|| format!("{}: its process ended early", SIDES[side]))?;
             same_input(SIDES[side], &offer, self.offers[of])?;
             Ok::<_, String>(peer)
         };
         Ok([start(0)?, start(1)?, start(2)?])
-    }
-
-    /// How a process of a side is started.
-    pub fn how(&self, side: &'static str, of: usize, number: usize) -> How<'_> {
-        How {
-            side,
-            package: self.sides[of].package,
-            filters: self.filters,
-            pin: self.pin,
-            limit: self.limit,
-            errors: self.folder.join(format!("errors-{number}")),
-        }
     }
 }
 
@@ -302,6 +308,7 @@ mod tests {
             bench: "b".to_owned(),
             name: "b".to_owned(),
             call: Duration::ZERO,
+            set_up: Duration::ZERO,
             variants: variants.iter().map(offered).collect(),
         }
     }
