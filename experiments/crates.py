@@ -76,7 +76,7 @@ def compare(
     for number in range(runs):
         for condition in _shuffled(conditions, number, "conditions"):
             for library in _shuffled(LIBRARIES, number, condition):
-                if _is_kept(kept, library, condition, number):
+                if is_kept(kept, library, condition, number):
                     continue
                 print(f"  run {number + 1} of {runs}, {condition}: {library}", flush=True)
                 chosen = [PAIRS[at * (len(PAIRS) - 1) // max(pairs - 1, 1)] for at in range(pairs)]
@@ -85,7 +85,7 @@ def compare(
                     start = time.monotonic()
                     readings = LIBRARIES[library](programs, order, seconds)
                     took = (time.monotonic() - start) / len(order)
-                _keep(kept, readings, condition, number, took)
+                keep(kept, readings, condition, number, took)
     rows = pl.read_csv(kept, schema=COLUMNS).filter(pl.col("run") < runs, pl.col("condition").is_in(conditions))
     versions = tomllib.loads((CRATE / "Cargo.lock").read_text(encoding="utf-8"))["package"]
     version = {package["name"]: package["version"] for package in versions}
@@ -184,7 +184,7 @@ def criterion(programs: dict[str, Path], pairs: list[str], seconds: float) -> Re
     """It is read twice: its verdict on a change, and whether the intervals of both sides are apart."""
     with tempfile.TemporaryDirectory() as folder:
         printed = _run(programs, "criterion", pairs, "--bench", env={"SECONDS": str(seconds), "CRITERION_HOME": folder})
-        changes = {pair: _change(Path(folder, pair, "change", "estimates.json")) for pair in pairs}
+        changes = {pair: change_of(Path(folder, pair, "change", "estimates.json")) for pair in pairs}
     said, apart = read_criterion(printed)
     return {
         "criterion": {pair: Reading(said[pair], *changes[pair]) for pair in pairs},
@@ -204,7 +204,7 @@ def read_criterion(printed: str) -> tuple[dict[str, str | None], dict[str, Readi
     return {pair: words.get(said) for pair, said in verdicts}, {pair: _apart(*both) for pair, both in sides.items()}
 
 
-def _change(file: Path) -> tuple[float, float, float]:
+def change_of(file: Path) -> tuple[float, float, float]:
     mean = json.loads(file.read_text(encoding="utf-8"))["mean"]
     ends = mean["confidence_interval"]
     return 1 + mean["point_estimate"], 1 + ends["lower_bound"], 1 + ends["upper_bound"]
@@ -235,7 +235,7 @@ def tango(programs: dict[str, Path], pairs: list[str], seconds: float) -> Readin
         sides = ["--strip-baseline", "a/*", "--strip-candidate", "b/*"]
         # It says by its status whether something is slower.
         printed = _run(programs, "tango", pairs, "compare", *sides, "--time", seconds, "--dump", folder, may_fail=True)
-        intervals = {pair: _of_samples(Path(folder, f"{pair}.csv")) for pair in pairs}
+        intervals = {pair: of_samples(Path(folder, f"{pair}.csv")) for pair in pairs}
     said = {
         pair: sign + star for pair, sign, star in re.findall(r"^(\S+) .*?([+-])[\d.]+%(\*?)$", printed, re.MULTILINE)
     }
@@ -243,7 +243,7 @@ def tango(programs: dict[str, Path], pairs: list[str], seconds: float) -> Readin
     return {"tango-bench": {pair: Reading(words.get(said[pair]), *intervals[pair]) for pair in pairs}}
 
 
-def _of_samples(file: Path) -> tuple[float, float, float]:
+def of_samples(file: Path) -> tuple[float, float, float]:
     samples = pl.read_csv(file, has_header=False, new_columns=["base", "candidate", "iterations"])
     base, mean, deviation, count = samples.select(
         pl.col("base").mean(),
@@ -336,14 +336,14 @@ def _disturbed(noise: Path, seed: int) -> Iterator[None]:
 # -- what was measured ---------------------------------------------------------------------------------------
 
 
-def _is_kept(kept: Path, library: str, condition: str, number: int) -> bool:
+def is_kept(kept: Path, library: str, condition: str, number: int) -> bool:
     return (
         kept.exists()
         and not pl.read_csv(kept, schema=COLUMNS).filter(library=library, condition=condition, run=number).is_empty()
     )
 
 
-def _keep(kept: Path, readings: Readings, condition: str, number: int, seconds: float) -> None:
+def keep(kept: Path, readings: Readings, condition: str, number: int, seconds: float) -> None:
     rows = [
         (library, condition, number, pair, int(pair.split("-")[1]), *reading, seconds)
         for library, of_pairs in readings.items()

@@ -4,6 +4,7 @@ import csv
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
+import yaml  # type: ignore[import-untyped]
 
 from async_cost.workflow.toolchain import ROOT
 
@@ -303,3 +305,18 @@ def test_a_second_run_says_that_it_waits(user):
     assert waiting.stderr and "waiting for another" in waiting.stderr.readline()
     os.close(folder)
     assert waiting.wait() == 2 and "both sides are one source" in waiting.stderr.read()
+
+
+def test_the_example_workflows_are_sound_and_ask_for_what_is_there():
+    """Their form, the shell of their steps, and the options of the program."""
+    for file in (ROOT / "examples" / "your-own" / ".github" / "workflows").glob("*.yml"):
+        workflow = yaml.safe_load(file.read_text(encoding="utf-8"))
+        assert {*workflow} == {"name", True, "permissions", "jobs"}, file.name  # YAML reads `on` as true
+        for step in (step for job in workflow["jobs"].values() for step in job["steps"]):
+            assert ("uses" in step) != ("run" in step) and {*step} <= {"name", "uses", "with", "run", "env"}, step
+            subprocess.run(["bash", "-n"], input=step.get("run", ""), text=True, check=True)
+            shell = step.get("run", "")
+            assert {*re.findall(r"\$([A-Z]+)\b", shell)} <= {*step.get("env", {})}, step
+            if "cargo by-turns" in shell:
+                said = subprocess.run([program(), "--help"], capture_output=True, text=True, check=True).stdout
+                assert all(option in said for option in re.findall(r"--[a-z-]+", shell)), shell

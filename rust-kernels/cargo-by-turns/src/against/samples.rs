@@ -50,7 +50,7 @@ pub fn write(
         .iter()
         .map(|pair| json!({"first_round": pair.first, "layouts": {SIDES[0]: pair.orders[0], SIDES[1]: pair.orders[1], SIDES[2]: pair.orders[2]}}))
         .collect();
-    let about = json!({"base": base, "bench": offer.bench, "seed": taken.seed, "rounds": taken.rounds, "pairs": pairs});
+    let about = json!({"base": base, "bench": offer.bench, "seed": taken.seed, "rounds": taken.rounds, "elapsed_s": taken.elapsed.as_secs_f64(), "pairs": pairs});
     for (file, text) in [
         (format!("{}.time.csv", offer.name), table(offer, common, taken)),
         ("against.json".to_owned(), format!("{about:#}\n")),

@@ -1,0 +1,11 @@
+mod work;
+
+fn main() {
+    divan::main();
+}
+
+#[divan::bench]
+fn work(bencher: divan::Bencher) {
+    let items = work::items();
+    bencher.bench(|| work::all(&items));
+}

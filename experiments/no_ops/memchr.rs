@@ -1,0 +1,12 @@
+//! A text is searched.
+
+pub type Item = String;
+
+pub fn items() -> Vec<Item> {
+    (0..100).map(|at| "a heron over the harbour ".repeat(10 + at % 7) + "needle").collect()
+}
+
+pub fn one(item: &Item) -> u64 {
+    let found = memchr::memmem::find(item.as_bytes(), b"needle").unwrap_or(0);
+    (found + memchr::memchr_iter(b'h', item.as_bytes()).count()) as u64
+}
