@@ -60,7 +60,8 @@ fn main() {
 }
 """
 #: Changes of the library: what is replaced, and by what.
-EQUAL = ("//! A library.", "//! A library that adds up.")
+COMMENT = ("//! A library.", "//! A library that adds up.")
+EQUAL = ("let mut sum = 0;", "let mut sum = std::hint::black_box(0);")
 #: So much slower that a busy machine does not hide it.
 SLOWER = ("    sum\n}", "    for at in 0..20 * items.len() {\n        std::hint::black_box(at);\n    }\n    sum\n}")
 ALLOCATES = ("let mut sum = 0;", "let mut sum = std::hint::black_box(Box::new(0_u64)).wrapping_mul(0);")
@@ -176,6 +177,14 @@ def test_an_equal_revision_is_not_worse_and_the_samples_say_whose_they_are(user)
     if "link orders" in bench["measured"]:
         assert len({*drawn}) == 12 and None not in drawn
     assert user.git("status", "--porcelain") == " M src/lib.rs\n", "nothing of the user's is touched"
+
+
+def test_a_comment_leaves_nothing_to_measure(user):
+    user.changed("src/lib.rs", COMMENT)
+    done = user.against("main", "--json")
+    assert done.returncode == 0 and lines(done) == {}, done.stdout + done.stderr
+    (bench,) = json.loads(done.stdout)["benches"]
+    assert bench["identical"] and bench["measured"] == "identical programs: nothing to measure"
 
 
 def test_a_planted_loop_is_slower_and_gates_only_if_asked(user):
@@ -301,10 +310,11 @@ def test_a_second_run_says_that_it_waits(user):
     folder = os.open(home, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
     command = ["cargo", "by-turns", "--against", "main"]
-    waiting = subprocess.Popen(command, cwd=user.folder, env=user.environ(), stderr=subprocess.PIPE, text=True)
-    assert waiting.stderr and "waiting for another" in waiting.stderr.readline()
-    os.close(folder)
-    assert waiting.wait() == 2 and "both sides are one source" in waiting.stderr.read()
+    with subprocess.Popen(command, cwd=user.folder, env=user.environ(), stderr=subprocess.PIPE, text=True) as waiting:
+        assert waiting.stderr and "waiting for another" in waiting.stderr.readline()
+        os.close(folder)
+        assert "both sides are one source" in waiting.stderr.read()
+    assert waiting.returncode == 2
 
 
 def test_the_example_workflows_are_sound_and_ask_for_what_is_there():

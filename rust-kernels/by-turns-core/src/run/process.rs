@@ -120,6 +120,7 @@ mod unix {
 }
 
 #[cfg(not(unix))]
+#[allow(missing_docs)] // it is the same elsewhere
 mod elsewhere {
     use super::*;
 

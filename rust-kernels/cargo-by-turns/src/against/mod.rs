@@ -1,5 +1,6 @@
 //! From arguments to a report.
 
+mod alike;
 mod arguments;
 mod base;
 mod build;

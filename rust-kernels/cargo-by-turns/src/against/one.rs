@@ -11,6 +11,7 @@ use by_turns_core::run::process::{Asked, Caught};
 use by_turns_core::run::progress::Progress;
 use by_turns_core::run::protocol::{Answer, Offer, Request};
 
+use crate::against::alike::alike;
 use crate::against::arguments::Arguments;
 use crate::against::base::Prepared;
 use crate::against::build::{self, Built};
@@ -48,7 +49,8 @@ impl One<'_> {
         if caught.asked().is_some() {
             return Ok(caught.asked());
         }
-        if fs::read(&base.program).is_ok_and(|bytes| fs::read(&today.program).ok() == Some(bytes)) {
+        let [of_base, of_today] = [&base, &today].map(|built| fs::read(&built.program).unwrap_or_default());
+        if alike(&of_base, &of_today) {
             let bench = self.bench.name.clone();
             let measured = IDENTICAL.to_owned();
             report.benches.push(report::Bench {

@@ -18,7 +18,7 @@ pub struct Bench {
     pub measured: String,
     pub lines: Vec<Line>,
     pub notes: Vec<String>,
-    /// Whether both programs are the same bytes, and nothing was measured.
+    /// Whether both programs are one, and nothing was measured.
     pub identical: bool,
     /// The folder of the samples.
     pub samples: Option<String>,
