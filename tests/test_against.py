@@ -330,3 +330,13 @@ def test_the_example_workflows_are_sound_and_ask_for_what_is_there():
             if "cargo by-turns" in shell:
                 said = subprocess.run([program(), "--help"], capture_output=True, text=True, check=True).stdout
                 assert all(option in said for option in re.findall(r"--[a-z-]+", shell)), shell
+
+
+def test_two_majors_of_the_readme_are_two_crates(user):
+    page = (ROOT / "rust-kernels" / "by-turns" / "README.md").read_text(encoding="utf-8")
+    section = page.split("## Is this regression real?")[1].split("\n## ")[0]
+    (recipe,) = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
+    user.changed("Cargo.toml", ("[dev-dependencies]\n", recipe))
+    user.locked()
+    versions = re.findall(r'name = "itoa"\nversion = "(\d)', (user.folder / "Cargo.lock").read_text(encoding="utf-8"))
+    assert versions == ["0", "1"]
