@@ -120,7 +120,7 @@ def _local(text: str, drawn: random.Random) -> str:
     if not locals_:
         return text
     name = drawn.choice(locals_)
-    return text.replace(function, re.sub(rf"(?<![.\w]){name}\b", f"{name}_renamed", function), 1)
+    return text.replace(function, re.sub(rf"(?<![.\w]){name}\b(?![(!])", f"{name}_renamed", function), 1)
 
 
 def _function(text: str, drawn: random.Random) -> str:

@@ -1,6 +1,7 @@
 """Experiments on the measuring find the truth of made-up trials again."""
 
 import json
+import random
 import re
 import tomllib
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from made_up_runs import OFF, make_run, make_series
 from async_cost.runs.find import load_run
 from async_cost.words import CONTROL
 from async_cost.workflow.toolchain import ROOT
-from experiments import cells, coverage, crates, methods, shapes
+from experiments import cells, coverage, crates, methods, no_ops, shapes
 
 TRUTH = {"manual": 1.0, "nonbox": 2.5, "box": 3.0}
 
@@ -213,3 +214,52 @@ def test_a_shape_has_its_machine_code_and_its_time():
     assert table["shape"].to_list() == list(calls)
     assert table["text_bytes"].is_sorted() and table["text_bytes"].n_unique() == 3
     assert (table["cpu_ms"] > 0).all() and table["rustc"].str.starts_with("rustc 1.").all()
+
+
+# -- changes of crates -------------------------------------------------------------------------------------------------
+
+SOURCE = """//! A crate.
+
+mod one;
+mod two;
+
+/// Doubles.
+pub fn double(number: u64) -> u64 {
+    let twice = 2 * number;
+    twice
+}
+
+pub fn half(number: u64) -> u64 {
+    let half = number / 2;
+    half
+}
+
+struct Last;
+"""
+
+
+@pytest.mark.parametrize("kind", no_ops.EDITS)
+def test_a_change_is_drawn_alike_and_changes_a_line(kind):
+    first, again = (no_ops.EDITS[kind](SOURCE, random.Random("1")) for _ in range(2))
+    assert first == again != SOURCE
+    if kind == "order":
+        assert sorted(first.split()) == sorted(SOURCE.split())
+    if kind == "local":
+        assert first.replace("_renamed", "") == SOURCE and first.count("_renamed") == 2
+
+
+def test_what_tools_say_of_a_change_is_read():
+    line = {
+        "verdict": "slower",
+        "ratio": [1.1, 1.0, 1.2],
+        "counts": {"instructions": [100, 110]},
+        "grown": ["instructions"],
+    }
+    report = {"benches": [{"identical": False, "variants": [line]}]}
+    assert no_ops.read_against(json.dumps(report)) == {
+        "by-turns": ("slower", 1.1, 1.0, 1.2),
+        "instructions": ("slower", 1.1, None, None),
+    }
+    report["benches"][0] |= {"identical": True, "variants": []}
+    assert {reading.said for reading in no_ops.read_against(json.dumps(report)).values()} == {"same"}
+    assert no_ops.read_divan("╰─ work  1.1 µs      │ 2 µs      │ 1.25 µs      │ 1.3 µs │ 100 │ 100") == 1250
