@@ -61,7 +61,7 @@ fn main() {
 """
 #: Changes of the library: what is replaced, and by what.
 COMMENT = ("//! A library.", "//! A library that adds up.")
-EQUAL = ("let mut sum = 0;", "let mut sum = std::hint::black_box(0);")
+EQUAL = ("let mut sum = 0;", "std::hint::black_box(7_u8);\n    let mut sum = 0;")
 #: So much slower that a busy machine does not hide it.
 SLOWER = ("    sum\n}", "    for at in 0..20 * items.len() {\n        std::hint::black_box(at);\n    }\n    sum\n}")
 ALLOCATES = ("let mut sum = 0;", "let mut sum = std::hint::black_box(Box::new(0_u64)).wrapping_mul(0);")
