@@ -23,7 +23,6 @@ from pathlib import Path
 
 import polars as pl
 
-from async_cost.workflow.steps import CARGO_ENV
 from async_cost.workflow.toolchain import ROOT
 from experiments import crates
 from experiments.crates import COLUMNS, NANOSECONDS, Reading
@@ -247,35 +246,35 @@ def git(folder: Path, *words: str) -> None:
 
 
 def _made(name: str) -> Path:
-    """A repository of a crate, with benches of each tool, whose programs of `main` are kept."""
+    """A repository of a crate, with a bench of each tool, whose programs of `main` are kept."""
     folder = TARGET / name
     if (folder / ".git").exists():
         return folder
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(_sources(name), folder / "src")
-    if (readme := _sources(name).parent / "README.md").exists():
+    sources = _sources(name)
+    shutil.copytree(sources, folder / "src")
+    if (readme := sources.parent / "README.md").exists():
         shutil.copy(readme, folder)  # which documents the crate
     (folder / "benches").mkdir()
-    for file in (ROOT / "rust-toolchain.toml", crates.CRATE / "Cargo.lock"):
-        shutil.copy(file, folder)
-    for file in TEMPLATE.glob("*.rs"):
-        if file.stem not in CRATES:
-            shutil.copy(file, folder / "benches")
-    shutil.copy(TEMPLATE / f"{name}.rs", folder / "benches" / "one.rs")
-    work = folder / "benches" / "work.rs"
-    work.write_text(work.read_text(encoding="utf-8").replace("NAME", name), encoding="utf-8")
-    manifest = (TEMPLATE / "Cargo.toml").read_text(encoding="utf-8")
-    facts = {"NAME": name, "EDITION": CRATES[name], "FEATURES": FEATURES.get(name, "")}
-    for fact, value in {**facts, "BY_TURNS": str(ROOT / "rust-kernels" / "by-turns")}.items():
-        manifest = manifest.replace(fact, value)
-    (folder / "Cargo.toml").write_text(manifest, encoding="utf-8")
-    (folder / ".gitignore").write_text("/target\n", encoding="utf-8")
+    for file, other in {"by_turns.rs": "by_turns.rs", "work.rs": "work.rs", f"{name}.rs": "one.rs"}.items():
+        shutil.copy(TEMPLATE / file, folder / "benches" / other)
+    shutil.copytree(TEMPLATE / "tools", folder / "tools")
+    shutil.copy(crates.CRATE / "Cargo.lock", folder / "tools")
+    for file in ("Cargo.lock", "rust-toolchain.toml"):
+        shutil.copy(ROOT / file, folder)
+    shutil.copy(TEMPLATE / "Cargo.toml", folder)
+    facts = {"NAME": name, "EDITION": CRATES[name], "FEATURES": FEATURES.get(name, ""), "ROOT": str(ROOT)}
+    for path in (folder / "Cargo.toml", folder / "tools" / "Cargo.toml", folder / "benches" / "work.rs"):
+        text = re.sub("|".join(facts), lambda found: facts[found[0]], path.read_text(encoding="utf-8"))
+        path.write_text(text, encoding="utf-8")
+    (folder / ".gitignore").write_text("target\n", encoding="utf-8")
     with (folder / "src" / "lib.rs").open("a", encoding="utf-8") as library:
         library.write(PLANTED)
     kept = TARGET / "programs" / name
     kept.mkdir(parents=True, exist_ok=True)
     for tool, program in _programs(folder).items():
         shutil.copy(program, kept / tool)
+    run("cargo", "metadata", "--format-version=1", "--manifest-path", folder / "Cargo.toml")  # writes the lock file
     git(folder, "init", "-q", "-b", "main")
     git(folder, "add", "--all")
     git(folder, "commit", "-q", "-m", "main")
@@ -291,9 +290,11 @@ def _sources(name: str) -> Path:
 
 
 def _programs(folder: Path) -> dict[str, Path]:
-    """Compile the benches, and return the programs by name."""
-    command = ["cargo", "bench", "--no-run", "--message-format=json"]
-    done = subprocess.run(command, cwd=folder, env={**os.environ, **CARGO_ENV}, capture_output=True, text=True)
+    """Compile the benches of the tools, and return the programs by name."""
+    command = ["cargo", "bench", "--quiet", "--no-run", "--message-format=json"]
+    # The tools are compiled once for all crates.
+    env = {**os.environ, "CARGO_TARGET_DIR": str(TARGET / "tools")}
+    done = subprocess.run(command, cwd=folder / "tools", env=env, capture_output=True, text=True)
     if done.returncode:
         raise Unable(f"{folder.name} does not compile: {done.stderr[-600:]}")
     messages = [json.loads(line) for line in done.stdout.splitlines() if '"executable":"' in line]

@@ -1,3 +1,4 @@
+#[path = "../benches/work.rs"]
 mod work;
 
 fn main() {

@@ -1,3 +1,4 @@
+#[path = "../benches/work.rs"]
 mod work;
 
 use tango_bench::{Benchmark, benchmark_fn, tango_benchmarks};
