@@ -304,6 +304,17 @@ def test_long_iterations_are_called_no_more_than_they_must_be(user):
     assert 4 * 3 * 4 + 2 * 3 <= calls <= 4 * 3 * 4 + 2 * 3, calls
 
 
+def test_each_bench_of_a_program_is_compared(user):
+    user.changed("src/lib.rs", EQUAL)
+    own = '    Bench::new("own").variant("sum", |turn| turn.iter(|| user::sum(&items))).main();\n'
+    user.changed("benches/own.rs", (own, own + own.replace("own", "second") + own.replace("own", "third")))
+    done = user.against("main", "--json", "--budget", "1s")
+    assert done.returncode == 0, done.stdout + done.stderr
+    benches = json.loads(done.stdout)["benches"]
+    assert [bench["bench"] for bench in benches] == ["own", "second", "third"]
+    assert all(line["ratio"] for bench in benches for line in bench["variants"])
+
+
 def test_a_second_run_says_that_it_waits(user):
     home = user.folder / "target" / "by-turns" / "against"
     home.mkdir(parents=True, exist_ok=True)

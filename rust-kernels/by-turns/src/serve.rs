@@ -4,7 +4,6 @@
 //! fro: by-turns-core's `run::protocol` says which.
 
 use std::fmt::Debug;
-use std::io::{BufRead, BufReader, Write};
 use std::process::exit;
 use std::time::{Duration, Instant};
 
@@ -18,35 +17,59 @@ use by_turns_core::trial::draw;
 use by_turns_core::trial::sampling::Trial;
 use by_turns_core::trial::undisturbed::take_disturbance;
 
+pub(crate) use line::is_here;
+
 #[cfg(target_os = "linux")]
 mod line {
+    use std::io::{self, BufRead, BufReader, Write};
     use std::os::unix::net::UnixStream;
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use by_turns_core::run::protocol::inherited;
 
-    /// The end of the socket, once for all benches of the program.
-    pub fn own() -> Option<UnixStream> {
-        static OWN: Mutex<Option<UnixStream>> = Mutex::new(None);
+    /// The end of the socket, once for all benches of the program: what was read ahead of one may be for the next.
+    fn own() -> MutexGuard<'static, Option<BufReader<UnixStream>>> {
+        static OWN: Mutex<Option<BufReader<UnixStream>>> = Mutex::new(None);
         let mut own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
         if own.is_none() {
-            *own = inherited();
+            *own = inherited().map(BufReader::new);
         }
-        own.as_ref().and_then(|own| own.try_clone().ok())
+        own
+    }
+
+    /// Whether this process was started to serve.
+    pub(crate) fn is_here() -> bool {
+        own().is_some()
+    }
+
+    /// The next line of the coordinator; an empty one when it has closed the socket.
+    pub(super) fn read() -> io::Result<String> {
+        let mut line = String::new();
+        own().as_mut().ok_or(io::ErrorKind::NotConnected)?.read_line(&mut line)?;
+        Ok(line)
+    }
+
+    pub(super) fn say(line: &str) -> io::Result<()> {
+        own().as_mut().ok_or(io::ErrorKind::NotConnected)?.get_mut().write_all(line.as_bytes())
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 mod line {
-    /// Elsewhere, no process serves.
-    pub fn own() -> Option<std::net::TcpStream> {
-        None
-    }
-}
+    use std::io;
 
-/// Whether this process was started to serve.
-pub(crate) fn is_here() -> bool {
-    line::own().is_some()
+    /// Elsewhere, no process serves.
+    pub(crate) fn is_here() -> bool {
+        false
+    }
+
+    pub(super) fn read() -> io::Result<String> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn say(_: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 impl<W: PartialEq + Debug> Bench<'_, W> {
@@ -56,14 +79,12 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     /// # Errors
     /// What does other work, and where the coordinator cannot be reached.
     pub(crate) fn serve(&self, variants: &[Variant]) -> Result<(), String> {
-        let own = line::own().ok_or("it was not started to serve")?;
         let gone = |error: std::io::Error| format!("the coordinator has gone: {error}");
-        let mut requests = BufReader::new(own.try_clone().map_err(gone)?);
-        let say = |line: String| (&own).write_all(line.as_bytes()).map_err(gone);
+        let say = |line: String| line::say(&line).map_err(gone);
         let mut proved: Proved<W> = vec![];
         loop {
-            let mut line = String::new();
-            if requests.read_line(&mut line).map_err(gone)? == 0 {
+            let line = line::read().map_err(gone)?;
+            if line.is_empty() {
                 exit(0);
             }
             let answer = match Request::read(&line) {
