@@ -14,7 +14,7 @@ from made_up_runs import OFF, make_run, make_series
 from async_cost.runs.find import load_run
 from async_cost.words import CONTROL
 from async_cost.workflow.toolchain import ROOT
-from experiments import cells, coverage, crates, methods, no_ops, shapes
+from experiments import against, cells, coverage, crates, methods, no_ops, shapes
 
 TRUTH = {"manual": 1.0, "nonbox": 2.5, "box": 3.0}
 
@@ -266,3 +266,15 @@ def test_what_tools_say_of_a_change_is_read():
     assert no_ops.read_zenbench("[zenbench] FAIL: confirmed regression exceeds 1% margin").said == "slower"
     with pytest.raises(methods.Unable):
         no_ops.read_zenbench("[zenbench] invalid round count")
+
+
+def test_runs_between_processes_are_summed_up_beside_those_within_one():
+    rows = [
+        (run, way, "kib=4", ns + run, off, ms)
+        for run in range(3)
+        for way, ns, off, ms in (("one process", 10.0, 0.99, None), ("two processes", 11.0, 1.02, 1.5))
+    ]
+    summary = against.summary(pl.DataFrame(rows, schema=against.COLUMNS, orient="row"))
+    one, two = summary.iter_rows(named=True)
+    assert (one["ns"], one["ms"], two["ns"], two["ms"], two["runs"]) == (11.0, None, 12.0, 1.5, 3)
+    assert one["off"] == pytest.approx(0.01) and two["largest"] == pytest.approx(0.02)
