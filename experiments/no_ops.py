@@ -183,8 +183,9 @@ def criterion(before: Path, after: Path, seconds: float) -> Said:
     with tempfile.TemporaryDirectory() as home:
         # Of the time, as by default: 3 of 8 seconds.
         times = ["--warm-up-time", seconds * 3 / 16, "--measurement-time", seconds * 5 / 16]
-        _run(before, "--bench", *times, "--save-baseline", "base", CRITERION_HOME=home)
-        said, _ = crates.read_criterion(_run(after, "--bench", *times, "--baseline", "base", CRITERION_HOME=home))
+        printed = _run(before, "--bench", *times, "--save-baseline", "base", CRITERION_HOME=home)
+        printed += _run(after, "--bench", *times, "--baseline", "base", CRITERION_HOME=home)
+        said, _ = crates.read_criterion(printed)
         change = crates.change_of(Path(home, "work", "change", "estimates.json"))
     return {"criterion": Reading(said["work"], *change)}
 
