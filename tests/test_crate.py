@@ -331,6 +331,25 @@ def test_where_link_orders_are_not_drawn_the_table_says_so_and_a_quick_one_concl
     assert "- nothing is concluded: --quick" in done.stdout and "slower" not in done.stdout
 
 
+def test_a_report_is_handed_over_once_although_main_runs_in_each_process(own, tmp_path):
+    handed, last = tmp_path / "handed.txt", "    .future_bytes(size_of_val(&*boxed(0)))"
+    mine = f"""{last}
+        .on_report(|report| {{
+            use std::io::Write;
+            let file = std::fs::OpenOptions::new().create(true).append(true).open({json.dumps(str(handed))});
+            let names: Vec<String> = report.variants.iter().map(|variant| variant.name()).collect();
+            writeln!(file.expect("a file"), "{{}}: {{}}", report.bench, names.join(", ")).expect("it is written");
+        }})"""
+    own.changed("benches/own.rs", last, mine)
+    others = [own.cargo("test"), own.cargo("bench", "--list")]
+    early = handed.exists()
+    run = own.cargo("bench", "--quick", "--no-layouts")
+    own.changed("benches/own.rs", mine, last)
+    assert [done.returncode for done in (*others, run)] == [0, 0, 0], run.stderr
+    assert not early and handed.read_text(encoding="utf-8") == "own: inline, boxed, inline (A/A)\n"
+    assert "4 processes" in run.stdout
+
+
 def test_a_filter_that_matches_nothing_lets_cargo_go_on_and_one_for_a_baseline_compares(own):
     nobody = own.cargo("bench", "nobody")
     assert nobody.returncode == 0 and 'own: no variant matches "nobody"; 0 measured' in nobody.stderr

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::places::places;
+use crate::report::Report;
 use by_turns_core::base::key::{Key, escaped, file_name};
 use by_turns_core::base::tolerance;
 use by_turns_core::judge::pairs::Pair;
@@ -45,7 +46,10 @@ pub struct Bench<'a, W> {
     next: Settings,
     /// What the calls that have proved equal work took, without set-up.
     pub(crate) in_calls: Cell<Duration>,
+    pub(crate) on_report: Cell<Option<OnReport<'a>>>,
 }
+
+type OnReport<'a> = Box<dyn FnOnce(&Report) + 'a>;
 
 /// What is set for the variants that follow.
 #[derive(Clone)]
@@ -221,6 +225,7 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             declared: vec![],
             next,
             in_calls: Cell::default(),
+            on_report: Cell::default(),
         }
     }
 
@@ -340,6 +345,26 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// ```
     pub fn threads(mut self) -> Self {
         (self.next.threads, self.next.tolerance) = (true, tolerance::THREADS);
+        self
+    }
+
+    /// Calls `function` with what was measured, before the table is printed. It is called once, in the process that `cargo bench`
+    /// started, although main runs again in each process that measures; also after Ctrl-C, with the processes that have
+    /// finished. It is not called where nothing is measured, as for `--list`, `--test` or `--gate`.
+    ///
+    /// ```no_run
+    /// # use by_turns::Bench;
+    /// # fn with(bench: Bench<'_, u64>) -> Bench<'_, u64> {
+    /// bench.on_report(|report| {
+    ///     for variant in report.variants.iter().filter(|variant| !variant.control) {
+    ///         let Some([ratio, low, high]) = variant.ratio else { continue }; // as that of the baseline
+    ///         eprintln!("{}: {ratio:.2} ({low:.2} to {high:.2}), {:?}", variant.name(), variant.verdict);
+    ///     }
+    /// })
+    /// # }
+    /// ```
+    pub fn on_report(self, function: impl FnOnce(&Report) + 'a) -> Self {
+        self.on_report.set(Some(Box::new(function)));
         self
     }
 

@@ -21,7 +21,7 @@ use crate::places::{Places, places};
 use crate::plot::{self, Strip};
 use crate::process::{self, Asked, Caught};
 use crate::progress::{self, Progress};
-use crate::report::{Line, Report};
+use crate::report::{Report, VariantReport};
 use crate::serve;
 use crate::store::{self, Before, Process, Taken};
 use by_turns_core::base::clock::Utc;
@@ -261,6 +261,9 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let samples = whole.as_ref().map_or(String::new(), |whole| whole.display().to_string());
         let report =
             Report { bench: self.title.clone(), measured, variants: variants_judged, notes, samples };
+        if let Some(hand_over) = self.on_report.take() {
+            hand_over(&report);
+        }
         println!("{}", arguments.format.table(&report));
         if arguments.plot {
             eprint!("\n{}", plot::text(&strips));
@@ -276,9 +279,9 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     }
 
     /// What is said of variants whose iterations do hardly anything.
-    fn hardly_anything(&self, variants: &[Variant], lines: &[Line]) -> Vec<String> {
+    fn hardly_anything(&self, variants: &[Variant], lines: &[VariantReport]) -> Vec<String> {
         let floor = caution::floor();
-        let said = |(variant, line): (&Variant, &Line)| {
+        let said = |(variant, line): (&Variant, &VariantReport)| {
             let units = self.declared[variant.declared].settings.units as f64;
             caution::hardly_anything(&line.name(), line.time_ns * units, floor)
         };
@@ -289,7 +292,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     fn short_batches(
         &self,
         variants: &[Variant],
-        lines: &[Line],
+        lines: &[VariantReport],
         taken: &Taken,
     ) -> Result<Vec<String>, String> {
         let mut told = vec![];
@@ -309,8 +312,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     }
 
     /// What is said of variants whose tasks run on another thread, unless they use several.
-    fn elsewhere(&self, variants: &[Variant], lines: &[Line]) -> Vec<String> {
-        let of = |(variant, line): (&Variant, &Line)| {
+    fn elsewhere(&self, variants: &[Variant], lines: &[VariantReport]) -> Vec<String> {
+        let of = |(variant, line): (&Variant, &VariantReport)| {
             let is =
                 self.declared[variant.declared].elsewhere.get() && !self.settings(variants, variant).threads;
             (is && !variant.control).then(|| caution::elsewhere(&line.name()))
@@ -318,8 +321,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         variants.iter().zip(lines).filter_map(of).collect()
     }
 
-    fn strips(&self, variants: &[Variant], lines: &[Line], trials: &Trials) -> Vec<Strip> {
-        let strip = |(variant, line): (&Variant, &Line)| {
+    fn strips(&self, variants: &[Variant], lines: &[VariantReport], trials: &Trials) -> Vec<Strip> {
+        let strip = |(variant, line): (&Variant, &VariantReport)| {
             let pair = self.pair(variants, variant)?;
             let verdict = if variant.control { None } else { line.verdict.as_deref() };
             let ratio = line.ratio.map(|[ratio, ..]| format!("{ratio:.3}"));
