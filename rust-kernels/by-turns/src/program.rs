@@ -73,7 +73,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         if chosen.is_empty() {
             // Cargo goes on with the next bench, and a process that measures or serves with the next of its program.
             if Episode::of_this_process().is_none() && !serve::is_here() {
-                eprintln!("{}: {}; 0 measured", self.title, arguments.nothing());
+                eprintln!("{}: 0 measured: {}", self.title, arguments.nothing(&all));
             }
             return Ok(());
         }
