@@ -352,6 +352,14 @@ def test_a_report_is_handed_over_once_although_main_runs_in_each_process(own, tm
     assert "4 processes" in run.stdout
 
 
+def test_a_plot_is_a_part_of_markdown_and_of_no_other_output(own):
+    plot = own.cargo("bench", "--quick", "--no-layouts", "--plot", "--format", "markdown").stdout
+    table, drawn = plot.split("\n\n```text\n")
+    assert table.startswith("### own\n") and drawn.startswith("boxed ") and drawn.endswith("\n```\n")
+    other = own.cargo("bench", "--quick", "--no-layouts", "--plot", "--format", "json")
+    assert json.loads(other.stdout)["bench"] == "own" and "\nboxed " in other.stderr and "```" not in other.stderr
+
+
 def test_a_filter_that_matches_nothing_lets_cargo_go_on_and_one_for_a_baseline_compares(own):
     nobody = own.cargo("bench", "nobody")
     assert nobody.returncode == 0

@@ -33,7 +33,7 @@ only a baseline, all variants compared with it are measured.
 
       --format <format>          of the table: pretty, json, csv, markdown, bencher (lines of libtest, which bencher.dev and
                                  github-action-benchmark read), criterion (messages of cargo-criterion)
-      --plot                     also draw the ratio of each process, on standard error
+      --plot                     also draw the ratio of each process, on standard error; for markdown, below the table
   -q, --quiet                    no progress
   -h, --help                     print this
 

@@ -15,6 +15,7 @@ use crate::counts::{self, Counted};
 use crate::episodes::{End, Episode, Measured};
 use crate::equal_work::Proved;
 use crate::files::{Running, at};
+use crate::format::Format;
 use crate::gate;
 use crate::layouts;
 use crate::places::{Places, places};
@@ -266,7 +267,11 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         }
         println!("{}", arguments.format.table(&report));
         if arguments.plot {
-            eprint!("\n{}", plot::text(&strips));
+            let drawn = plot::text(&strips);
+            match arguments.format {
+                Format::Markdown => println!("\n```text\n{drawn}```"), // a part of the document
+                _ => eprint!("\n{drawn}"),
+            }
         }
         let picture = whole?.join(format!("{}.svg", self.name));
         fs::write(&picture, plot::svg(&self.title, &strips)).map_err(at(&picture))?;
