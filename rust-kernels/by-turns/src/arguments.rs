@@ -23,7 +23,7 @@ only a baseline, all variants compared with it are measured.
       --list                     print the names of the variants
       --test                     check that variants do equal work, and measure nothing, as `cargo test --benches` does
 
-      --quick                    4 processes: shows that the bench works, concludes nothing
+      --quick                    4 processes with one link order: shows that the bench works, concludes nothing
       --long                     96 processes instead of 24
       --processes <number>       measure in this many processes
       --budget <time>            stop measuring after this time, such as 90s, 2m, 1h or 500ms, without a unit in seconds; by

@@ -201,10 +201,13 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let Counted { counts, left_out: mut notes, failed } =
             counts::count(self, variants, &running, plan.no_valgrind(variants.len()))?;
         notes.extend(failed);
-        progress.say("compiling once more, for link orders");
-        let linked = match arguments.layouts {
-            true => layouts::prepare(places, &place, &running),
-            false => Err("--no-layouts".to_owned()),
+        let linked = if !arguments.profile.concludes {
+            Err("--quick".to_owned()) // compiling once more takes longer than the look
+        } else if !arguments.layouts {
+            Err("--no-layouts".to_owned())
+        } else {
+            progress.say("compiling once more, for link orders");
+            layouts::prepare(places, &place, &running)
         };
         let seed = random::new_seed().map_err(|error| format!("no random numbers: {error}"))?;
         // Until all is written.
