@@ -350,14 +350,15 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
 
     /// Calls `function` with what was measured, before the table is printed. It is called once, in the process that `cargo bench`
     /// started, although main runs again in each process that measures; also after Ctrl-C, with the processes that have
-    /// finished. It is not called where nothing is measured, as for `--list`, `--test` or `--gate`.
+    /// finished. It is not called where nothing is measured, as for `--list`, `--test` or `--gate`. If it panics, no table
+    /// is printed, but the samples are kept.
     ///
     /// ```no_run
     /// # use by_turns::Bench;
     /// # fn with(bench: Bench<'_, u64>) -> Bench<'_, u64> {
     /// bench.on_report(|report| {
     ///     for variant in report.variants.iter().filter(|variant| !variant.control) {
-    ///         let Some([ratio, low, high]) = variant.ratio else { continue }; // as that of the baseline
+    ///         let Some([ratio, low, high]) = variant.ratio else { continue }; // a baseline
     ///         eprintln!("{}: {ratio:.2} ({low:.2} to {high:.2}), {:?}", variant.name(), variant.verdict);
     ///     }
     /// })
