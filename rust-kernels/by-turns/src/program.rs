@@ -201,14 +201,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let Counted { counts, left_out: mut notes, failed } =
             counts::count(self, variants, &running, plan.no_valgrind(variants.len()))?;
         notes.extend(failed);
-        let linked = if !arguments.profile.concludes {
-            Err("--quick".to_owned()) // compiling once more takes longer than the look
-        } else if !arguments.layouts {
-            Err("--no-layouts".to_owned())
-        } else {
-            progress.say("compiling once more, for link orders");
-            layouts::prepare(places, &place, &running)
-        };
+        let linked = linked(arguments, places, &place, &running, &mut progress);
         let seed = random::new_seed().map_err(|error| format!("no random numbers: {error}"))?;
         // Until all is written.
         let caught = Caught::begin();
@@ -265,17 +258,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let samples = whole.as_ref().map_or(String::new(), |whole| whole.display().to_string());
         let report =
             Report { bench: self.title.clone(), measured, variants: variants_judged, notes, samples };
-        if let Some(hand_over) = self.on_report.take() {
-            hand_over(&report);
-        }
-        println!("{}", arguments.format.table(&report));
-        if arguments.plot {
-            let drawn = plot::text(&strips);
-            match arguments.format {
-                Format::Markdown => println!("\n```text\n{drawn}```"), // a part of the document
-                _ => eprint!("\n{drawn}"),
-            }
-        }
+        self.show(&report, &strips, arguments);
         let picture = whole?.join(format!("{}.svg", self.name));
         fs::write(&picture, plot::svg(&self.title, &strips)).map_err(at(&picture))?;
         report.keep(&place, &running)?;
@@ -284,6 +267,21 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             exit(status(asked));
         }
         Ok(())
+    }
+
+    /// Hands the report to the bench's own code, and prints it.
+    fn show(&self, report: &Report, strips: &[Strip], arguments: &Arguments) {
+        if let Some(hand_over) = self.on_report.take() {
+            hand_over(report);
+        }
+        println!("{}", arguments.format.table(report));
+        if arguments.plot {
+            let drawn = plot::text(strips);
+            match arguments.format {
+                Format::Markdown => println!("\n```text\n{drawn}```"), // a part of the document
+                _ => eprint!("\n{drawn}"),
+            }
+        }
     }
 
     /// What is said of variants whose iterations do hardly anything.
@@ -345,6 +343,24 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         };
         variants.iter().zip(lines).filter_map(strip).collect()
     }
+}
+
+/// What link orders are drawn from; else why they are not.
+fn linked(
+    arguments: &Arguments,
+    places: &Places,
+    place: &Path,
+    running: &Running,
+    progress: &mut Progress,
+) -> Result<Linked, String> {
+    if !arguments.profile.concludes {
+        return Err("--quick".to_owned()); // compiling once more takes longer than the look
+    }
+    if !arguments.layouts {
+        return Err("--no-layouts".to_owned());
+    }
+    progress.say("compiling once more, for link orders");
+    layouts::prepare(places, place, running)
 }
 
 fn neighbours(variants: &[Variant]) -> Vec<Vec<usize>> {
@@ -440,4 +456,26 @@ fn trials(taken: &Taken) -> Result<Trials, String> {
         (round, Time { episode: process(round), ns: median(&mut samples) })
     };
     Ok(found.into_iter().map(|(key, rounds)| (key, rounds.into_iter().map(time).collect())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn a_report_is_handed_over_once() {
+        let handed = RefCell::new(vec![]);
+        let note = |report: &Report| handed.borrow_mut().push(report.notes.clone());
+        let bench: Bench<'_, u64> = Bench::new("b").on_report(note);
+        let arguments = Arguments::of([]).expect("understood");
+        for note in ["first", "second"] {
+            let [title, measured, samples] = ["b", "1 process", "target"].map(str::to_owned);
+            let notes = vec![note.to_owned()];
+            let report = Report { bench: title, measured, variants: vec![], notes, samples };
+            bench.show(&report, &[], &arguments);
+        }
+        assert_eq!(*handed.borrow(), [["first"]]);
+    }
 }
