@@ -348,10 +348,9 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         self
     }
 
-    /// Calls `function` with what was measured, before the table is printed. It is called once, in the process that `cargo bench`
+    /// Calls `function` with what was measured, after the table is printed. It is called once, in the process that `cargo bench`
     /// started, although main runs again in each process that measures; also after Ctrl-C, with the processes that have
-    /// finished. It is not called where nothing is measured, as for `--list`, `--test` or `--gate`. If it panics, no table
-    /// is printed, but the samples are kept.
+    /// finished. It is not called where nothing is measured, as for `--list`, `--test` or `--gate`.
     ///
     /// ```no_run
     /// # use by_turns::Bench;

@@ -269,11 +269,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         Ok(())
     }
 
-    /// Hands the report to the bench's own code, and prints it.
+    /// Prints the report, and hands it to the bench's own code.
     fn show(&self, report: &Report, strips: &[Strip], arguments: &Arguments) {
-        if let Some(hand_over) = self.on_report.take() {
-            hand_over(report);
-        }
         println!("{}", arguments.format.table(report));
         if arguments.plot {
             let drawn = plot::text(strips);
@@ -281,6 +278,9 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 Format::Markdown => println!("\n```text\n{drawn}```"), // a part of the document
                 _ => eprint!("\n{drawn}"),
             }
+        }
+        if let Some(hand_over) = self.on_report.take() {
+            hand_over(report);
         }
     }
 
