@@ -265,8 +265,9 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// remain those of an iteration.
     ///
     /// # Panics
-    /// If `number` is 0.
-    pub fn unit(mut self, unit: impl Into<String>, number: u64) -> Self {
+    /// If `number` is not positive.
+    pub fn unit(mut self, unit: impl Into<String>, number: impl TryInto<u64>) -> Self {
+        let number = number.try_into().unwrap_or(0);
         assert!(number > 0, "an iteration must do at least one unit of work");
         (self.next.unit, self.next.units) = (escaped(&unit.into()), number);
         self
@@ -417,7 +418,11 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             return Ok(());
         }
         let which = if loads.len() < 2 { "add two variants" } else { "add two variants of one load" };
-        Err(format!("{}: nothing to compare: {which}", self.title))
+        Err(format!(
+            "{}: nothing to compare: {which}; one alone is counted by --save-counts and --gate, and compared with another revision by \
+             `cargo by-turns --against`",
+            self.title
+        ))
     }
 
     /// What is set for the baseline of a variant, and so for all that is compared with that.

@@ -82,7 +82,9 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         if serve::is_here() {
             return self.serve(&variants);
         }
-        self.compares()?;
+        if arguments.task == Task::Measure {
+            self.compares()?;
+        }
         let places = places();
         if let Some(episode) = Episode::of_this_process() {
             if episode.bench != self.name {
