@@ -153,6 +153,8 @@ class Own:
         for archive in (target / "package").glob("*.crate"):
             with tarfile.open(archive) as packed:
                 packed.extractall(folder, filter="data")
+        for source in folder.rglob("*.rs"):
+            source.touch()  # packed, all are of one date: cargo would take what it compiled before for this
         (core,) = folder.glob("by-turns-core-*")
         (self.crate,) = {*folder.glob("by-turns-*")} - {core}
         #: The crates in place of those of a registry.
@@ -324,16 +326,44 @@ def test_any_text_is_a_name_in_the_run_and_on_its_pages(own, monkeypatch):
 
 
 def test_where_link_orders_are_not_drawn_the_table_says_so_and_a_quick_one_concludes_nothing(own):
-    done = own.cargo("bench", "box", "--quick", "--no-layouts")
+    done = own.cargo("bench", "box", "--quick")
     assert done.returncode == 0, done.stderr
     assert "4 processes, all with one link order, 12 rounds" in done.stdout
-    assert "- link orders were not drawn (--no-layouts)" in done.stdout
+    assert "- link orders were not drawn (--quick)" in done.stdout
     assert "- nothing is concluded: --quick" in done.stdout and "slower" not in done.stdout
+
+
+def test_a_report_is_handed_over_once_although_main_runs_in_each_process(own, tmp_path):
+    handed, last = tmp_path / "handed.txt", "    .future_bytes(size_of_val(&*boxed(0)))"
+    mine = f"""{last}
+        .on_report(|report| {{
+            use std::io::Write;
+            let file = std::fs::OpenOptions::new().create(true).append(true).open({json.dumps(str(handed))});
+            let names: Vec<String> = report.variants.iter().map(|variant| variant.name()).collect();
+            writeln!(file.expect("a file"), "{{}}: {{}}", report.bench, names.join(", ")).expect("it is written");
+        }})"""
+    own.changed("benches/own.rs", last, mine)
+    others = [own.cargo("test"), own.cargo("bench", "--list")]
+    early = handed.exists()
+    run = own.cargo("bench", "--quick", "--no-layouts")
+    own.changed("benches/own.rs", mine, last)
+    assert [done.returncode for done in (*others, run)] == [0, 0, 0], run.stderr
+    assert not early and handed.read_text(encoding="utf-8") == "own: inline, boxed, inline (A/A)\n"
+    assert "4 processes" in run.stdout
+
+
+def test_a_plot_is_a_part_of_markdown_and_of_no_other_output(own):
+    plot = own.cargo("bench", "--quick", "--no-layouts", "--plot", "--format", "markdown").stdout
+    table, drawn = plot.split("\n\n```text\n")
+    assert table.startswith("### own\n") and drawn.startswith("boxed ") and drawn.endswith("\n```\n")
+    other = own.cargo("bench", "--quick", "--no-layouts", "--plot", "--format", "json")
+    assert json.loads(other.stdout)["bench"] == "own" and "\nboxed " in other.stderr and "```" not in other.stderr
 
 
 def test_a_filter_that_matches_nothing_lets_cargo_go_on_and_one_for_a_baseline_compares(own):
     nobody = own.cargo("bench", "nobody")
-    assert nobody.returncode == 0 and 'own: no variant matches "nobody"; 0 measured' in nobody.stderr
+    assert nobody.returncode == 0
+    assert 'own: 0 measured: no variant matches "nobody"; there are own/inline, own/boxed\n' in nobody.stderr
     baseline = own.cargo("bench", "inline", "--quick", "--no-layouts", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(baseline.stdout)))
     assert [row["variant"] for row in rows] == ["inline", "boxed", "inline (A/A)"], baseline.stderr

@@ -208,7 +208,7 @@ def test_bench_and_child_end_with_cargo(odd):
 
 def test_two_at_once_leave_two_runs(odd):
     before = {*odd.results.glob("*/*/odd.time.csv")}
-    both = [odd.start("--quick"), odd.start("--quick")]
+    both = [odd.start("--processes", "4") for _ in range(2)]
     for bench in both:
         out, error = bench.communicate()
         assert "4 processes, each with a link order of its own" in out, error
@@ -217,7 +217,7 @@ def test_two_at_once_leave_two_runs(odd):
 
 def test_paths_are_what_the_user_typed_wherever_the_program_goes(odd):
     options = {"odd": "folder=benches", "within": "src", "CARGO_TARGET_DIR": "../target"}
-    _, out, error = odd.run("--quick", **options)
+    _, out, error = odd.run("--processes", "4", **options)
     assert "each with a link order of its own" in out and str(odd.results) in out, error
     assert not (odd.folder.parent / "target").exists(), "compiled all again"
     status, out, error = odd.run("--save-counts", "base.csv", **options)

@@ -23,7 +23,7 @@ only a baseline, all variants compared with it are measured.
       --list                     print the names of the variants
       --test                     check that variants do equal work, and measure nothing, as `cargo test --benches` does
 
-      --quick                    4 processes: shows that the bench works, concludes nothing
+      --quick                    4 processes with one link order: shows that the bench works, concludes nothing
       --long                     96 processes instead of 24
       --processes <number>       measure in this many processes
       --budget <time>            stop measuring after this time, such as 90s, 2m, 1h or 500ms, without a unit in seconds; by
@@ -33,7 +33,7 @@ only a baseline, all variants compared with it are measured.
 
       --format <format>          of the table: pretty, json, csv, markdown, bencher (lines of libtest, which bencher.dev and
                                  github-action-benchmark read), criterion (messages of cargo-criterion)
-      --plot                     also draw the ratio of each process, on standard error
+      --plot                     also draw the ratio of each process, on standard error; for markdown, below the table
   -q, --quiet                    no progress
   -h, --help                     print this
 
@@ -292,8 +292,8 @@ impl Arguments {
         if self.exact { name == part } else { name.contains(part) }
     }
 
-    /// Why nothing is wanted.
-    pub fn nothing(&self) -> String {
+    /// Why nothing is wanted of all that a bench can measure.
+    pub fn nothing(&self, all: &[Variant]) -> String {
         let quoted =
             |parts: &[String]| parts.iter().map(|part| format!("{part:?}")).collect::<Vec<_>>().join(" or ");
         let skipped =
@@ -301,9 +301,23 @@ impl Arguments {
         match (self.ignored, self.filter.is_empty()) {
             (true, _) => "no variant is ignored".to_owned(),
             (false, true) => format!("no variant is left by{skipped}"),
-            (false, false) => format!("no variant matches {}{skipped}", quoted(&self.filter)),
+            (false, false) => {
+                format!("no variant matches {}{skipped}; {}", quoted(&self.filter), first_names(all))
+            }
         }
     }
+}
+
+/// The names that a filter may match, or the first of them.
+fn first_names(all: &[Variant]) -> String {
+    const SHOWN: usize = 4;
+    let names: Vec<String> =
+        all.iter().filter(|variant| !variant.control).map(|variant| variant.key.to_string()).collect();
+    let more = match names.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more, which `--list` names"),
+    };
+    format!("there are {}{more}", names[..names.len().min(SHOWN)].join(", "))
 }
 
 /// Says what an option that is not understood may have been meant for.
@@ -433,15 +447,15 @@ mod tests {
         }
     }
 
-    /// What is chosen of these, where `b` and `c` are compared with `a`, and `d` with `inline` of another load.
-    fn chosen(text: &str) -> Vec<String> {
+    /// These, where `b` and `bc` are compared with `a`, and `d` with `inline` of another load.
+    fn all() -> [Variant; 6] {
         let variant = |(at, name, load, baseline): (usize, &str, &str, Option<usize>)| Variant {
             key: Key::new("x", name, load),
             declared: at,
             baseline,
             control: at > 4,
         };
-        let all = [
+        [
             (0, "a", "", None),
             (1, "b", "", Some(0)),
             (2, "bc", "", Some(0)),
@@ -449,8 +463,11 @@ mod tests {
             (4, "d", "n=1", Some(3)),
             (5, "a (A/A)", "", Some(0)),
         ]
-        .map(variant);
-        of(text).expect("understood").chosen(&all).into_iter().map(Key::to_string).collect()
+        .map(variant)
+    }
+
+    fn chosen(text: &str) -> Vec<String> {
+        of(text).expect("understood").chosen(&all()).into_iter().map(Key::to_string).collect()
     }
 
     #[test]
@@ -480,9 +497,15 @@ mod tests {
 
     #[test]
     fn why_nothing_is_chosen_is_said() {
-        let why = |text| of(text).expect("understood").nothing();
-        assert_eq!(why("boxed"), "no variant matches \"boxed\"");
-        assert_eq!(why("a b --skip c"), "no variant matches \"a\" or \"b\" --skip \"c\"");
+        let why = |text| of(text).expect("understood").nothing(&all());
+        assert_eq!(
+            why("boxed"),
+            "no variant matches \"boxed\"; there are x/a, x/b, x/bc, x/inline@n=1 and 1 more, which `--list` names"
+        );
+        assert!(
+            why("a b --skip c").starts_with("no variant matches \"a\" or \"b\" --skip \"c\"; there are x/a")
+        );
+        assert!(of("e").expect("understood").nothing(&all()[..2]).ends_with("; there are x/a, x/b"));
         assert_eq!(why("--skip c"), "no variant is left by --skip \"c\"");
         assert_eq!(why("--ignored"), "no variant is ignored");
     }

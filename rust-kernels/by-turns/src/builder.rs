@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::places::places;
+use crate::report::Report;
 use by_turns_core::base::key::{Key, escaped, file_name};
 use by_turns_core::base::tolerance;
 use by_turns_core::judge::pairs::Pair;
@@ -45,7 +46,10 @@ pub struct Bench<'a, W> {
     next: Settings,
     /// What the calls that have proved equal work took, without set-up.
     pub(crate) in_calls: Cell<Duration>,
+    pub(crate) on_report: Cell<Option<OnReport<'a>>>,
 }
+
+type OnReport<'a> = Box<dyn FnOnce(&Report) + 'a>;
 
 /// What is set for the variants that follow.
 #[derive(Clone)]
@@ -221,6 +225,7 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             declared: vec![],
             next,
             in_calls: Cell::default(),
+            on_report: Cell::default(),
         }
     }
 
@@ -260,8 +265,9 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// remain those of an iteration.
     ///
     /// # Panics
-    /// If `number` is 0.
-    pub fn unit(mut self, unit: impl Into<String>, number: u64) -> Self {
+    /// If `number` is not positive.
+    pub fn unit(mut self, unit: impl Into<String>, number: impl TryInto<u64>) -> Self {
+        let number = number.try_into().unwrap_or(0);
         assert!(number > 0, "an iteration must do at least one unit of work");
         (self.next.unit, self.next.units) = (escaped(&unit.into()), number);
         self
@@ -343,6 +349,26 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         self
     }
 
+    /// Calls `function` with what was measured, after the table is printed. It is called once, in the process that `cargo bench`
+    /// started, although main runs again in each process that measures; also after Ctrl-C, with the processes that have
+    /// finished. It is not called where nothing is measured, as for `--list`, `--test` or `--gate`.
+    ///
+    /// ```no_run
+    /// # use by_turns::Bench;
+    /// # fn with(bench: Bench<'_, u64>) -> Bench<'_, u64> {
+    /// bench.on_report(|report| {
+    ///     for variant in report.variants.iter().filter(|variant| !variant.control) {
+    ///         let Some([ratio, low, high]) = variant.ratio else { continue }; // a baseline
+    ///         eprintln!("{}: {ratio:.2} ({low:.2} to {high:.2}), {:?}", variant.name(), variant.verdict);
+    ///     }
+    /// })
+    /// # }
+    /// ```
+    pub fn on_report(self, function: impl FnOnce(&Report) + 'a) -> Self {
+        self.on_report.set(Some(Box::new(function)));
+        self
+    }
+
     /// All that is measured: the variants that `chosen` accepts, what they are compared with, and each of these a second
     /// time.
     ///
@@ -392,7 +418,11 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             return Ok(());
         }
         let which = if loads.len() < 2 { "add two variants" } else { "add two variants of one load" };
-        Err(format!("{}: nothing to compare: {which}", self.title))
+        Err(format!(
+            "{}: nothing to compare: {which}; one alone is counted by --save-counts and --gate, and compared with another revision by \
+             `cargo by-turns --against`",
+            self.title
+        ))
     }
 
     /// What is set for the baseline of a variant, and so for all that is compared with that.

@@ -59,8 +59,9 @@ pub fn disturbed(load: Option<f64>, cores: usize, met: Disturbance, stolen: f64)
     if stolen > MUCH_STOLEN {
         said.push(format!("{} of the processors' time went to other virtual machines", per_cent(stolen)));
     }
-    (!said.is_empty())
-        .then(|| format!("the machine was disturbed, which widens intervals: {}", said.join("; ")))
+    (!said.is_empty()).then(|| {
+        format!("the machine was disturbed, which widens intervals and may move ratios: {}", said.join("; "))
+    })
 }
 
 /// Nanoseconds of an iteration that does nothing: the call itself.
@@ -80,7 +81,8 @@ const NOTHING: f64 = 1.3;
 pub fn hardly_anything(name: &str, ns: f64, floor: f64) -> Option<String> {
     let remedy = match ns / floor {
         times if times < NOTHING => {
-            "as long as one that does nothing: the compiler may have removed the work; pass inputs through `black_box`"
+            "as long as one that does nothing: let an iteration do more; if it should take longer, the compiler has removed the work: \
+             pass inputs through `black_box`"
         }
         times if times < MOSTLY => {
             "mostly the call itself: let an iteration do more, and say so by `.unit(…)`"
@@ -127,7 +129,7 @@ mod tests {
         let met = Disturbance { samples: 1000, again: 610, disturbed: 120 };
         assert_eq!(
             disturbed(Some(14.2), 2, met, 0.034).expect("much"),
-            "the machine was disturbed, which widens intervals: load 14 on 2 cores at the start; 61 % of samples were taken again; \
+            "the machine was disturbed, which widens intervals and may move ratios: load 14 on 2 cores at the start; 61 % of samples were taken again; \
              12 % were kept although the core was shared; 3 % of the processors' time went to other virtual machines"
         );
         assert_eq!(disturbed(Some(1.9), 2, Disturbance { again: 90, disturbed: 10, ..met }, 0.005), None);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use crate::counts::COUNTERS;
-use crate::report::{Line, Report};
+use crate::report::{Report, VariantReport};
 use by_turns_core::base::csv;
 use by_turns_core::base::markdown::plain;
 use by_turns_core::base::number::grouped;
@@ -79,7 +79,7 @@ impl Format {
 
 impl Report {
     /// What is followed over time: a control is not.
-    fn tracked(&self) -> impl Iterator<Item = &Line> {
+    fn tracked(&self) -> impl Iterator<Item = &VariantReport> {
         self.variants.iter().filter(|line| !line.control)
     }
 }
@@ -132,7 +132,7 @@ fn markdown(report: &Report) -> String {
 }
 
 /// The time of an iteration, and half of its interval. Readers take a name for what stands before the first space.
-fn bencher(bench: &str, line: &Line) -> String {
+fn bencher(bench: &str, line: &VariantReport) -> String {
     let name = line.key(bench).to_string().replace(char::is_whitespace, "_");
     let [low, high] = line.time_interval_ns.unwrap_or([line.time_ns; 2]);
     let [time, half] = [line.time_ns, (high - low) / 2.0].map(|ns| hundredths(ns * line.units as f64));
@@ -149,11 +149,11 @@ fn hundredths(number: f64) -> String {
 /// What cargo-criterion says of each benchmark: of an iteration. Its samples are in a file, so these are left empty; its mean is
 /// the median, as everywhere here.
 fn criterion(report: &Report) -> String {
-    let id = |line: &Line| {
+    let id = |line: &VariantReport| {
         let load = if line.load.is_empty() { String::new() } else { format!("/{}", line.load) };
         format!("{}/{}{load}", report.bench, line.variant)
     };
-    let complete = |line: &Line| {
+    let complete = |line: &VariantReport| {
         let [low, high] = line.time_interval_ns.unwrap_or([line.time_ns; 2]);
         let estimate = |ns: [f64; 3]| {
             let [value, low, high] = ns.map(|ns| ns * line.units as f64);
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     fn report() -> Report {
-        let line = |variant: &str, verdict: Option<&str>| Line {
+        let line = |variant: &str, verdict: Option<&str>| VariantReport {
             variant: variant.to_owned(),
             load: "n=1|2".to_owned(),
             unit: "item".to_owned(),
@@ -212,9 +212,9 @@ mod tests {
             ratio: verdict.map(|_| [2.0, 1.9, 2.1]),
             verdict: verdict.map(str::to_owned),
             counts: BTreeMap::from([("allocations".to_owned(), 3_000), ("allocations_varies".to_owned(), 1)]),
-            ..Line::default()
+            ..VariantReport::default()
         };
-        let control = Line { control: true, ..line("Vec<u8> (A/A)", Some("same")) };
+        let control = VariantReport { control: true, ..line("Vec<u8> (A/A)", Some("same")) };
         let variants = vec![line("Vec<u8>", None), line("a,\"b\"*", Some("slower")), control];
         let [bench, measured, samples] = ["calls", "24 processes", "target/x"].map(str::to_owned);
         Report { bench, measured, variants, notes: vec!["a <note>".to_owned()], samples }
@@ -265,7 +265,8 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "test calls/Vec<u8>@n=1|2 ... bench:      12,345.00 ns/iter (+/- 500.00)");
         assert_eq!(lines.len(), 2, "a control is not followed");
-        let spaced = Line { variant: "a b".to_owned(), time_ns: 0.294, units: 1, ..Line::default() };
+        let spaced =
+            VariantReport { variant: "a b".to_owned(), time_ns: 0.294, units: 1, ..VariantReport::default() };
         assert_eq!(bencher("c", &spaced), "test c/a_b ... bench:           0.29 ns/iter (+/- 0.00)");
     }
 

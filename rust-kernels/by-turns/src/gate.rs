@@ -79,10 +79,10 @@ pub fn compare(bench: &str, before: &[Count], after: &Counted, allowed: &BTreeMa
         (0, _) => "nothing grew by more than it may".to_owned(),
         (number, _) => format!("**{number} exceed their limit or could not be counted**"),
     };
-    let mut table = format!("### {}: {verdict}\n\n", plain(bench));
+    let mut table = format!("### {}: {verdict}\n", plain(bench));
     if !rows.is_empty() {
         table +=
-            "| variant | what | before | after | change | may grow by | |\n|---|---|--:|--:|--:|--:|---|\n";
+            "\n| variant | what | before | after | change | may grow by | |\n|---|---|--:|--:|--:|--:|---|\n";
         table += &rows;
     }
     let _ = writeln!(

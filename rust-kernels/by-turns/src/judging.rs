@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::budget::Profile;
 use crate::builder::{Bench, Variant};
-use crate::report::{Line, to_decide, wider};
+use crate::report::{VariantReport, to_decide, wider};
 use crate::store;
 use by_turns_core::base::key::Key;
 use by_turns_core::count::table::Count;
@@ -24,7 +24,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         profile: &Profile,
         each: Option<Duration>,
         notes: &mut Vec<String>,
-    ) -> Vec<Line> {
+    ) -> Vec<VariantReport> {
         let compared: Vec<&Variant> = variants.iter().filter(|variant| variant.baseline.is_some()).collect();
         let row = |variant: &&Variant| {
             let settings = self.settings(variants, variant);
@@ -75,7 +75,13 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     }
 
     /// What is known of a variant before anything is judged.
-    fn line(&self, variants: &[Variant], variant: &Variant, trials: &Trials, counts: &[Count]) -> Line {
+    fn line(
+        &self,
+        variants: &[Variant],
+        variant: &Variant,
+        trials: &Trials,
+        counts: &[Count],
+    ) -> VariantReport {
         let settings = &self.declared[variant.declared].settings;
         let mut times: Vec<(u32, f64)> = trials
             .get(&variant.key)
@@ -87,7 +93,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         times.iter_mut().for_each(|(_, ns)| *ns = ns.ln());
         let interval = Estimate::of(&times).map(|ns| [ns.low, ns.high].map(f64::exp));
         let mine = counts.iter().filter(|count| count.key == variant.key);
-        Line {
+        VariantReport {
             variant: variant.key.variant.clone(),
             load: variant.key.parameter.clone(),
             unit: settings.unit.clone(),
@@ -98,7 +104,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             baseline: variant.baseline.map(|baseline| variants[baseline].key.variant.clone()),
             control: variant.control,
             counts: mine.map(|count| (count.counter.clone(), count.value)).collect(),
-            ..Line::default()
+            ..VariantReport::default()
         }
     }
 }
@@ -117,7 +123,7 @@ mod tests {
     use by_turns_core::judge::pairs::Time;
 
     /// What is said of a variant with a load, whose processes show these ratios in each round, and what is noted.
-    fn judged(ratios: &[f64], rounds: u32) -> (Line, Vec<String>) {
+    fn judged(ratios: &[f64], rounds: u32) -> (VariantReport, Vec<String>) {
         let bench = Bench::new("b").load("n=2").variant("a", |turn| turn.iter(|| 1));
         let bench = bench.variant("b", |turn| turn.iter(|| 1));
         let variants = bench.variants(|_| true).expect("sound");
@@ -152,7 +158,7 @@ mod tests {
     #[test]
     fn what_is_noted_names_the_load() {
         let undecided = noted(&[1.0, 1.02, 1.0, 1.02, 1.0, 1.0, 1.02, 1.0]);
-        assert!(undecided[0].starts_with("b (n=2): about --processes "), "{undecided:?}");
-        assert!(undecided[0].contains("would decide it, as same if"), "{undecided:?}");
+        assert!(undecided[0].starts_with("b (n=2): --processes "), "{undecided:?}");
+        assert!(undecided[0].contains(" perhaps, as same if"), "{undecided:?}");
     }
 }

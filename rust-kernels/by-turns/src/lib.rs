@@ -22,6 +22,7 @@ use by_turns_core::run::{budget, files, process, progress};
 
 pub use builder::{Bench, Turn};
 pub use by_turns_core::base::tolerance;
+pub use report::{Report, VariantReport};
 
 #[doc(hidden)]
 pub use by_turns_core::{Counting, CountingAllocator};

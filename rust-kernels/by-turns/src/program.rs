@@ -15,13 +15,14 @@ use crate::counts::{self, Counted};
 use crate::episodes::{End, Episode, Measured};
 use crate::equal_work::Proved;
 use crate::files::{Running, at};
+use crate::format::Format;
 use crate::gate;
 use crate::layouts;
 use crate::places::{Places, places};
 use crate::plot::{self, Strip};
 use crate::process::{self, Asked, Caught};
 use crate::progress::{self, Progress};
-use crate::report::{Line, Report};
+use crate::report::{Report, VariantReport};
 use crate::serve;
 use crate::store::{self, Before, Process, Taken};
 use by_turns_core::base::clock::Utc;
@@ -73,7 +74,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         if chosen.is_empty() {
             // Cargo goes on with the next bench, and a process that measures or serves with the next of its program.
             if Episode::of_this_process().is_none() && !serve::is_here() {
-                eprintln!("{}: {}; 0 measured", self.title, arguments.nothing());
+                eprintln!("{}: 0 measured: {}", self.title, arguments.nothing(&all));
             }
             return Ok(());
         }
@@ -81,7 +82,9 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         if serve::is_here() {
             return self.serve(&variants);
         }
-        self.compares()?;
+        if arguments.task == Task::Measure {
+            self.compares()?;
+        }
         let places = places();
         if let Some(episode) = Episode::of_this_process() {
             if episode.bench != self.name {
@@ -200,11 +203,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let Counted { counts, left_out: mut notes, failed } =
             counts::count(self, variants, &running, plan.no_valgrind(variants.len()))?;
         notes.extend(failed);
-        progress.say("compiling once more, for link orders");
-        let linked = match arguments.layouts {
-            true => layouts::prepare(places, &place, &running),
-            false => Err("--no-layouts".to_owned()),
-        };
+        let linked = linked(arguments, places, &place, &running, &mut progress);
         let seed = random::new_seed().map_err(|error| format!("no random numbers: {error}"))?;
         // Until all is written.
         let caught = Caught::begin();
@@ -261,10 +260,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let samples = whole.as_ref().map_or(String::new(), |whole| whole.display().to_string());
         let report =
             Report { bench: self.title.clone(), measured, variants: variants_judged, notes, samples };
-        println!("{}", arguments.format.table(&report));
-        if arguments.plot {
-            eprint!("\n{}", plot::text(&strips));
-        }
+        self.show(&report, &strips, arguments);
         let picture = whole?.join(format!("{}.svg", self.name));
         fs::write(&picture, plot::svg(&self.title, &strips)).map_err(at(&picture))?;
         report.keep(&place, &running)?;
@@ -275,10 +271,25 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         Ok(())
     }
 
+    /// Prints the report, and hands it to the bench's own code.
+    fn show(&self, report: &Report, strips: &[Strip], arguments: &Arguments) {
+        println!("{}", arguments.format.table(report));
+        if arguments.plot {
+            let drawn = plot::text(strips);
+            match arguments.format {
+                Format::Markdown => println!("\n```text\n{drawn}```"), // a part of the document
+                _ => eprint!("\n{drawn}"),
+            }
+        }
+        if let Some(hand_over) = self.on_report.take() {
+            hand_over(report);
+        }
+    }
+
     /// What is said of variants whose iterations do hardly anything.
-    fn hardly_anything(&self, variants: &[Variant], lines: &[Line]) -> Vec<String> {
+    fn hardly_anything(&self, variants: &[Variant], lines: &[VariantReport]) -> Vec<String> {
         let floor = caution::floor();
-        let said = |(variant, line): (&Variant, &Line)| {
+        let said = |(variant, line): (&Variant, &VariantReport)| {
             let units = self.declared[variant.declared].settings.units as f64;
             caution::hardly_anything(&line.name(), line.time_ns * units, floor)
         };
@@ -289,7 +300,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     fn short_batches(
         &self,
         variants: &[Variant],
-        lines: &[Line],
+        lines: &[VariantReport],
         taken: &Taken,
     ) -> Result<Vec<String>, String> {
         let mut told = vec![];
@@ -309,8 +320,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     }
 
     /// What is said of variants whose tasks run on another thread, unless they use several.
-    fn elsewhere(&self, variants: &[Variant], lines: &[Line]) -> Vec<String> {
-        let of = |(variant, line): (&Variant, &Line)| {
+    fn elsewhere(&self, variants: &[Variant], lines: &[VariantReport]) -> Vec<String> {
+        let of = |(variant, line): (&Variant, &VariantReport)| {
             let is =
                 self.declared[variant.declared].elsewhere.get() && !self.settings(variants, variant).threads;
             (is && !variant.control).then(|| caution::elsewhere(&line.name()))
@@ -318,8 +329,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         variants.iter().zip(lines).filter_map(of).collect()
     }
 
-    fn strips(&self, variants: &[Variant], lines: &[Line], trials: &Trials) -> Vec<Strip> {
-        let strip = |(variant, line): (&Variant, &Line)| {
+    fn strips(&self, variants: &[Variant], lines: &[VariantReport], trials: &Trials) -> Vec<Strip> {
+        let strip = |(variant, line): (&Variant, &VariantReport)| {
             let pair = self.pair(variants, variant)?;
             let verdict = if variant.control { None } else { line.verdict.as_deref() };
             let ratio = line.ratio.map(|[ratio, ..]| format!("{ratio:.3}"));
@@ -334,6 +345,24 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         };
         variants.iter().zip(lines).filter_map(strip).collect()
     }
+}
+
+/// What link orders are drawn from; else why they are not.
+fn linked(
+    arguments: &Arguments,
+    places: &Places,
+    place: &Path,
+    running: &Running,
+    progress: &mut Progress,
+) -> Result<Linked, String> {
+    if !arguments.profile.concludes {
+        return Err("--quick".to_owned()); // compiling once more takes longer than the look
+    }
+    if !arguments.layouts {
+        return Err("--no-layouts".to_owned());
+    }
+    progress.say("compiling once more, for link orders");
+    layouts::prepare(places, place, running)
 }
 
 fn neighbours(variants: &[Variant]) -> Vec<Vec<usize>> {
@@ -429,4 +458,26 @@ fn trials(taken: &Taken) -> Result<Trials, String> {
         (round, Time { episode: process(round), ns: median(&mut samples) })
     };
     Ok(found.into_iter().map(|(key, rounds)| (key, rounds.into_iter().map(time).collect())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn a_report_is_handed_over_once() {
+        let handed = RefCell::new(vec![]);
+        let note = |report: &Report| handed.borrow_mut().push(report.notes.clone());
+        let bench: Bench<'_, u64> = Bench::new("b").on_report(note);
+        let arguments = Arguments::of([]).expect("understood");
+        for note in ["first", "second"] {
+            let [title, measured, samples] = ["b", "1 process", "target"].map(str::to_owned);
+            let notes = vec![note.to_owned()];
+            let report = Report { bench: title, measured, variants: vec![], notes, samples };
+            bench.show(&report, &[], &arguments);
+        }
+        assert_eq!(*handed.borrow(), [["first"]]);
+    }
 }

@@ -15,24 +15,27 @@ use by_turns_core::base::key::Key;
 use by_turns_core::base::number::{grouped, rate, time};
 use by_turns_core::judge::verdict::{Judged, Needed, Verdict};
 
-/// All that a bench says, as `--format json` prints it.
-#[derive(Debug)]
+/// All that a bench says, as `--format json` prints it; displayed, it is the table. [`Bench::on_report`](crate::Bench::on_report)
+/// hands it over.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Report {
     /// The name of the bench.
     pub bench: String,
     /// What was measured: processes, rounds, link orders.
     pub measured: String,
     /// The variants, in the order in which they were declared, then the A/A controls.
-    pub variants: Vec<Line>,
+    pub variants: Vec<VariantReport>,
     /// The notes below the table: what is missing, what would decide it, what disturbed it.
     pub notes: Vec<String>,
     /// The folder of the samples.
     pub samples: String,
 }
 
-/// One variant. Intervals are of 95 %, over processes.
-#[derive(Debug, Default)]
-pub struct Line {
+/// What a [`Report`] says of one variant. Intervals are of 95 %, over processes.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct VariantReport {
     /// The name of the variant, with ` (A/A)` if it is a control.
     pub variant: String,
     /// The name of its load, or nothing.
@@ -66,9 +69,9 @@ pub struct Line {
 
 impl Report {
     /// For programs.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let Self { bench, measured, variants, notes, samples } = self;
-        let variants: Vec<Value> = variants.iter().map(Line::json).collect();
+        let variants: Vec<Value> = variants.iter().map(VariantReport::json).collect();
         json!({"bench": bench, "measured": measured, "variants": variants, "notes": notes, "samples": samples})
     }
 
@@ -80,7 +83,7 @@ impl Report {
     }
 }
 
-impl Line {
+impl VariantReport {
     fn json(&self) -> Value {
         let Self {
             variant,
@@ -174,15 +177,15 @@ pub fn to_decide(
     processes: u32,
     each: Option<Duration>,
 ) -> String {
+    if let Some([perhaps, probably]) = needed.processes(processes) {
+        let budget = each
+            .map_or(String::new(), |each| format!(" --budget {}s", (each * probably).as_secs_f64().ceil()));
+        return format!(
+            "{name}: --processes {probably}{budget} would probably decide it, and {perhaps} perhaps, as {verdict} if the ratio \
+             stays as it is"
+        );
+    }
     match needed {
-        Needed::Times(times) if times <= 100.0 => {
-            let more = ((f64::from(processes) * times).ceil() as u32).max(processes + 1);
-            let budget = each
-                .map_or(String::new(), |each| format!(" --budget {}s", (each * more).as_secs_f64().ceil()));
-            format!(
-                "{name}: about --processes {more}{budget} would decide it, as {verdict} if the ratio stays as it is"
-            )
-        }
         Needed::Times(_) => format!("{name}: more than a hundred times as many processes would decide it"),
         Needed::Never => {
             format!(
@@ -201,7 +204,8 @@ pub fn to_decide(
 impl Report {
     /// What was measured, and what is counted.
     pub(crate) fn about(&self) -> String {
-        let counted = |line: &Line| COUNTERS.iter().any(|(counter, _)| line.counts.contains_key(*counter));
+        let counted =
+            |line: &VariantReport| COUNTERS.iter().any(|(counter, _)| line.counts.contains_key(*counter));
         let of = if self.variants.iter().any(counted) { ", counts per iteration" } else { "" };
         format!("{}{of}", self.measured)
     }
@@ -214,7 +218,7 @@ impl Report {
         let time = if same { format!("time per {unit}{rate}") } else { format!("time{rate}") };
         let mut heads = vec!["".to_owned(), time, "ratio (95 %)".to_owned(), "verdict".to_owned()];
         heads.extend(COUNTERS.iter().map(|(counter, _)| counter.replace('_', " ")));
-        let rows: Vec<Vec<String>> = self.variants.iter().map(Line::cells).collect();
+        let rows: Vec<Vec<String>> = self.variants.iter().map(VariantReport::cells).collect();
         let seen: Vec<bool> = (0..heads.len())
             .map(|column| column < 4 || rows.iter().any(|row| !row[column].is_empty()))
             .collect();
@@ -225,7 +229,7 @@ impl Report {
 }
 
 /// What follows from a control that may be off by so much, as a logarithm.
-pub fn wider(control: &Line, offset: f64) -> String {
+pub fn wider(control: &VariantReport, offset: f64) -> String {
     let (percent, at) = (100.0 * offset.exp_m1(), if control.load.is_empty() { "" } else { " at this load" });
     let places = if percent < 1.0 { 2 } else { usize::from(percent < 10.0) };
     let name = control.name();
@@ -260,7 +264,7 @@ mod tests {
 
     #[test]
     fn it_is_read_in_a_terminal_and_by_programs() {
-        let line = |variant: &str, verdict: Option<&str>| Line {
+        let line = |variant: &str, verdict: Option<&str>| VariantReport {
             variant: variant.to_owned(),
             unit: "call".to_owned(),
             time_ns: 1_234.0,
@@ -268,7 +272,7 @@ mod tests {
             ratio: verdict.map(|_| [2.0, 1.9, 2.1]),
             verdict: verdict.map(str::to_owned),
             counts: BTreeMap::from([("instructions".to_owned(), 1_234_567), ("allocations".to_owned(), 3)]),
-            ..Line::default()
+            ..VariantReport::default()
         };
         let variants = vec![line("a", None), line("boxed", Some("slower"))];
         let (bench, measured, samples) = ("calls".to_owned(), "24 processes".to_owned(), "target".to_owned());
@@ -295,8 +299,11 @@ mod tests {
 
     #[test]
     fn a_control_that_differs_says_what_follows() {
-        let control =
-            |load: &str| Line { variant: "a (A/A)".to_owned(), load: load.to_owned(), ..Line::default() };
+        let control = |load: &str| VariantReport {
+            variant: "a (A/A)".to_owned(),
+            load: load.to_owned(),
+            ..VariantReport::default()
+        };
         let said = [("", 1.16_f64), ("n=2", 1.016), ("n=2", 1.0016)]
             .map(|(load, by)| wider(&control(load), by.ln()));
         assert_eq!(said[0], "a (A/A) differs from itself by up to 16 %: intervals are that much wider");
@@ -309,18 +316,21 @@ mod tests {
 
     #[test]
     fn what_would_decide_is_said_in_processes() {
-        let name = Line { variant: "b".to_owned(), load: "n=2".to_owned(), ..Line::default() }.name();
+        let name =
+            VariantReport { variant: "b".to_owned(), load: "n=2".to_owned(), ..VariantReport::default() }
+                .name();
         assert_eq!(
             to_decide(&name, Needed::Times(2.5), Verdict::Same, 24, None),
-            "b (n=2): about --processes 60 would decide it, as same if the ratio stays as it is"
+            "b (n=2): --processes 120 would probably decide it, and 60 perhaps, as same if the ratio stays as it is"
         );
         assert!(
-            to_decide("b", Needed::Times(1.0), Verdict::Slower, 24, None).contains("about --processes 25 ")
+            to_decide("b", Needed::Times(1.0), Verdict::Slower, 24, None)
+                .contains("--processes 50 would probably decide it, and 25 perhaps")
         );
         let each = Some(Duration::from_millis(2_500));
         assert!(
             to_decide("b", Needed::Times(2.5), Verdict::Same, 9, each)
-                .contains("--processes 23 --budget 58s ")
+                .contains("--processes 50 --budget 125s ")
         );
         let both = Needed::Contradicted(Verdict::Slower, Verdict::Same);
         let said = to_decide("b", both, Verdict::Slower, 24, None);

@@ -13,9 +13,13 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// Of a value below a thousand.
+/// Of a value below a thousand: hundredths of a small one, and of one below a tenth two digits more.
 fn three_digits(value: f64) -> String {
-    let places = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+    let places = match value {
+        value if value < 0.1 => 4,
+        value if value < 10.0 => 2,
+        value => usize::from(value < 100.0),
+    };
     format!("{value:.places$}")
 }
 
@@ -48,6 +52,11 @@ pub fn rate(unit: &str, ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_below_a_tenth_of_a_nanosecond_has_its_digits() {
+        assert_eq!([0.0261, 0.58, 14.71, 38_000.0].map(time), ["0.0261 ns", "0.58 ns", "14.7 ns", "38.0 µs"]);
+    }
 
     #[test]
     fn a_rate_has_three_digits_and_bytes_their_unit() {

@@ -98,6 +98,17 @@ pub enum Needed {
     Contradicted(Verdict, Verdict),
 }
 
+impl Needed {
+    /// How many processes would decide it perhaps, and how many probably, where so many do not; none beyond a hundred times as
+    /// many. With the former the interval is expected to end at the border, and crosses it in up to half of all runs; with twice
+    /// as many, in few: of simulated runs at least 54 % and 71 % were decided, fewest with outliers.
+    pub fn processes(self, now: u32) -> Option<[u32; 2]> {
+        let Self::Times(times) = self else { return None };
+        let perhaps = ((f64::from(now) * times).ceil() as u32).max(now + 1);
+        (times <= 100.0).then(|| [perhaps, (2 * perhaps).next_multiple_of(10)])
+    }
+}
+
 /// A comparison with its verdict.
 #[derive(Clone, Debug)]
 pub struct Judged {

@@ -25,9 +25,9 @@ const SLACK: f64 = 1.22;
 /// How much of its least time is forgotten with each computation, so that a machine that became slower for good counts
 /// as undisturbed again: after a quarter of a second of nothing else.
 const FORGOTTEN: f64 = 1e-5;
-/// How many samples may be taken again because the thread was interrupted. What they took does not try the patience: one
-/// time slice would end it.
-const INTERRUPTIONS: u32 = 8;
+/// The time that interrupted samples may take together until the last of them counts as it is: some time slices of another
+/// program. They do not try the patience, which one would end; and to samples as long as this an interruption means little.
+const INTERRUPTED: Duration = Duration::from_millis(100);
 /// Computations from which the first least time is taken.
 const FIRST: u32 = 100;
 
@@ -80,7 +80,7 @@ fn taken_while<T>(
     patience: Duration,
     mut sample: impl FnMut() -> T,
 ) -> T {
-    let (mut start, mut times) = (Instant::now(), 0);
+    let (mut start, mut times, mut lost) = (Instant::now(), 0, Duration::ZERO);
     loop {
         let before = loop {
             let now = undisturbed();
@@ -92,8 +92,9 @@ fn taken_while<T>(
         let taken = sample();
         times += 1;
         let interrupted = interruptions() > so_far;
-        if interrupted && times <= INTERRUPTIONS {
-            start += begun.elapsed();
+        let took = begun.elapsed();
+        if interrupted && lost + took < INTERRUPTED {
+            (start, lost) = (start + took, lost + took);
             continue;
         }
         let after = undisturbed() && !interrupted;
@@ -165,20 +166,23 @@ mod tests {
 
     #[test]
     fn a_sample_is_taken_again_when_the_thread_was_interrupted() {
-        let calls = |interrupted: u32| {
+        let calls = |interrupted: u32, took: Duration| {
             let (mut calls, so_far) = (0, Cell::new(0));
             let sample = || {
                 calls += 1;
                 so_far.set(so_far.get() + i64::from(calls <= interrupted));
-                std::thread::sleep(Duration::from_millis(1));
+                std::thread::sleep(took);
             };
             take_disturbance();
-            taken_while(|| true, || so_far.get(), Duration::from_micros(500), sample);
+            taken_while(|| true, || so_far.get(), took / 2, sample);
             (calls, take_disturbance().disturbed)
         };
-        assert_eq!(calls(0), (1, 0));
-        assert_eq!(calls(3), (4, 0), "what they took does not try the patience");
-        assert_eq!(calls(100), (INTERRUPTIONS + 1, 1), "and then it counts as it is");
+        let short = Duration::from_millis(1);
+        assert_eq!(calls(0, short), (1, 0));
+        assert_eq!(calls(3, short), (4, 0), "what they took does not try the patience");
+        let (all, disturbed) = calls(u32::MAX, short);
+        assert!(all > 1 && disturbed == 1, "and then it counts as it is: {all} calls, {disturbed} disturbed");
+        assert_eq!(calls(u32::MAX, INTERRUPTED), (1, 1), "a long one counts at once");
     }
 
     #[test]

@@ -117,13 +117,12 @@ fn ratio(judged: &Judged) -> Option<[f64; 3]> {
 }
 
 fn to_decide(needed: Needed, judged: &Judged, tolerance: f64, pairs: u32) -> String {
+    if let Some([perhaps, probably]) = needed.processes(pairs) {
+        let alone = judged.ratios.map(|ratios| Verdict::at(ratios.typical.value, tolerance));
+        let alone = alone.map_or(String::new(), |alone| format!(", as {alone} if the ratio stays as it is"));
+        return format!("--pairs {probably} would probably decide it, and {perhaps} perhaps{alone}");
+    }
     match needed {
-        Needed::Times(times) if times <= 100.0 => {
-            let more = ((f64::from(pairs) * times).ceil() as u32).max(pairs + 1);
-            let alone = judged.ratios.map(|ratios| Verdict::at(ratios.typical.value, tolerance));
-            let alone = alone.map_or(String::new(), |alone| format!(", as {alone} if the ratio stays as it is"));
-            format!("about --pairs {more} would decide it{alone}")
-        }
         Needed::Times(_) => "more than a hundred times as many pairs would decide it".to_owned(),
         Needed::Never => {
             "no number of pairs would decide it: the ratio is too close to the tolerance, or the base differs from itself as much"
