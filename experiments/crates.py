@@ -370,7 +370,10 @@ def markdown(table: pl.DataFrame) -> str:
                 else f"{100 * row['inside']:.0f} % ({100 * row['inside_low']:.0f} to {100 * row['inside_high']:.0f})",
                 "" if none else f"{row['different']} of {row['copies']}",
                 *("" if none else f"{row[f'found_{more}']} of {row[f'planted_{more}']}" for more in (2, 10)),
-                *(f"{100 * row[error]:.2f} %" for error in ("median_error", "largest_error")),
+                *(
+                    "" if row[error] is None else f"{100 * row[error]:.2f} %"
+                    for error in ("median_error", "largest_error")
+                ),
                 f"{row['seconds']:.1f} s",
             ]
             lines.append(f"| {' | '.join(cells)} |")
