@@ -363,13 +363,14 @@ def markdown(table: pl.DataFrame) -> str:
         lines += [f"\n{condition}:\n", f"| {' | '.join(heads)} |", f"|---|{'--:|' * (len(heads) - 1)}"]
         for row in rows.iter_rows(named=True):
             none = row["inside"] is None
+            silent = none and not any(row[said] for said in ("different", "same", "found_2", "found_10"))
             cells = [
                 row["library"],
                 ""
                 if none
                 else f"{100 * row['inside']:.0f} % ({100 * row['inside_low']:.0f} to {100 * row['inside_high']:.0f})",
-                "" if none else f"{row['different']} of {row['copies']}",
-                *("" if none else f"{row[f'found_{more}']} of {row[f'planted_{more}']}" for more in (2, 10)),
+                "" if silent else f"{row['different']} of {row['copies']}",
+                *("" if silent else f"{row[f'found_{more}']} of {row[f'planted_{more}']}" for more in (2, 10)),
                 *(
                     "" if row[error] is None else f"{100 * row[error]:.2f} %"
                     for error in ("median_error", "largest_error")
