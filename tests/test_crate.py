@@ -428,6 +428,18 @@ def test_a_gate_passes_what_is_equal_and_stops_what_allocates_more(own, tmp_path
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
+def test_variants_that_are_compared_with_nothing_are_counted_all_the_same(own, tmp_path):
+    compared, alone = '        .variant("boxed"', '        .load("alone")\n        .variant("boxed"'
+    own.changed("benches/own.rs", compared, alone)
+    base = str(tmp_path / "base.csv")
+    runs = [own.cargo("bench", *words) for words in (["--save-counts", base], ["--gate", base], ["--quick"])]
+    own.changed("benches/own.rs", alone, compared)
+    assert [run.returncode for run in runs[:2]] == [0, 0], runs
+    assert "nothing that is exact has changed" in runs[1].stdout
+    assert runs[2].returncode != 0 and "own: nothing to compare: add two variants of one load; " in runs[2].stderr
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 def test_what_a_user_has_set_for_valgrind_changes_no_count(own, tmp_path, monkeypatch):
     # Cargo and rustup live in the true one.
     monkeypatch.setenv("CARGO_HOME", os.environ.get("CARGO_HOME", str(Path.home() / ".cargo")))
