@@ -2,8 +2,8 @@
 
     python -m experiments [--only NAME]
 
-Each experiment makes the table data/experiments/<name>.csv (data/README.md), which pages read. `crates`, which takes an
-hour, is made when it is named.
+Each experiment makes the table data/experiments/<name>.csv (data/README.md), which pages read. `crates`, which takes
+40 minutes, is made when it is named.
 """
 
 import argparse

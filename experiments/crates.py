@@ -2,9 +2,9 @@
 pairs in the same time: copies of a function, and functions that do 2 % or 10 % more; on a quiet machine, and beside a
 process that disturbs a core.
 
-    python -m experiments.crates [--runs 10] [--seconds 1] [--pairs 28] [--condition quiet]
+    python -m experiments.crates [--runs 10] [--seconds 0.55] [--pairs 28] [--condition quiet]
 
-prints the table, by default after an hour. What was measured is kept in target/crates: there goes on what was ended.
+prints the table, by default after 40 minutes. What was measured is kept in target/crates: there goes on what was ended.
 """
 
 import argparse
@@ -66,7 +66,7 @@ Measure = Callable[[dict[str, Path], list[str], float], Readings]
 
 
 def compare(
-    runs: int = 10, seconds: float = 1, pairs: int = len(PAIRS), conditions: tuple[str, ...] = CONDITIONS
+    runs: int = 10, seconds: float = 0.55, pairs: int = len(PAIRS), conditions: tuple[str, ...] = CONDITIONS
 ) -> pl.DataFrame:
     """Let each library measure so many runs of so many pairs, for `seconds` each, under each condition, and return
     `summary`: with version, cpu, measured (the day). Raises `Unable`.
@@ -384,7 +384,7 @@ def markdown(table: pl.DataFrame) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=1, help="that each library measures a pair")
+    parser.add_argument("--seconds", type=float, default=0.55, help="that each library measures a pair")
     parser.add_argument("--pairs", type=int, default=len(PAIRS))
     parser.add_argument("--condition", choices=CONDITIONS, action="append", help="one condition (may be repeated)")
     asked = parser.parse_args()

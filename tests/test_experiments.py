@@ -121,6 +121,13 @@ def test_what_crates_say_of_known_pairs_is_counted():
     assert divan["inside"] is None and divan["largest_error"] == pytest.approx(0.1) and divan["different"] == 0
 
 
+def test_the_tables_beside_other_crates_are_those_that_were_measured():
+    page = (ROOT / "rust-kernels" / "by-turns" / "README.md").read_text(encoding="utf-8")
+    printed = crates.markdown(pl.read_csv(ROOT / "data" / "experiments" / "crates.csv"))
+    tables = re.findall(r"(?:^\|.*\n?)+", printed, re.MULTILINE)
+    assert len(tables) == 2 and all(table in page for table in tables)
+
+
 def test_what_crates_print_is_understood(tmp_path):
     table = """\
 divan             fastest       │ slowest       │ median        │ mean          │ samples │ iters
