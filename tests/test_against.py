@@ -248,6 +248,40 @@ def test_a_base_that_does_not_compile_says_what_to_write(user):
     assert done.returncode == 0 and lines(done)["sum"]["counts"]["allocations"] == [0, 0], done.stdout + done.stderr
 
 
+def test_what_is_not_of_the_base_is_left_alone_and_what_is_left_of_one_does_no_harm(user, tmp_path):
+    """A folder of that name, a worktree whose disk is away, files of an earlier run, and what a killed git leaves."""
+    user.write("benches/tmp.rs", BENCH.replace("own", "tmp"))
+    (user.folder / "benches" / "root").symlink_to("..")
+    user.changed("src/lib.rs", ("    sum\n}", "    no_such_name\n}"))  # it ends when today is compiled
+    mine, away = tmp_path / "mine-2", tmp_path / "away"
+    mine.mkdir()
+    done = user.against(f"{tmp_path}/mine@2")
+    assert done.returncode == 2 and "is no revision" in done.stderr and mine.exists(), done.stderr
+    user.git("worktree", "add", "-q", str(tmp_path / "other"))
+    (tmp_path / "other").rename(away)
+    done = user.against("main")
+    assert done.returncode == 2 and "bench tmp: today does not compile" in done.stdout, done.stdout + done.stderr
+    away.rename(tmp_path / "other")
+    assert "other" in user.git("-C", str(tmp_path / "other"), "status")
+    (base,) = [
+        Path(line[9:]) for line in user.git("worktree", "list", "--porcelain").splitlines() if "by-turns" in line
+    ]
+    assert (base / "benches" / "root").is_symlink() and (base / "benches" / "tmp.rs").exists()
+    (user.folder / "benches" / "tmp.rs").unlink()
+    user.git("tag", "user@1.0.0")
+    for lock in (None, *(user.folder / ".git" / "worktrees").glob("[0-9a-f]*/HEAD")):
+        if lock:
+            lock.with_name("index.lock").touch()
+        done = user.against("user@1.0.0")
+        assert "own: today does not compile" in done.stdout and "bench tmp" not in done.stdout, (
+            done.stdout + done.stderr
+        )
+    shutil.rmtree(base)
+    user.git("worktree", "lock", str(base))
+    done = user.against("main")
+    assert "own: today does not compile" in done.stdout, done.stdout + done.stderr
+
+
 def test_one_source_is_refused_and_another_bench_does_not_make_it_two(user):
     done = user.against("main")
     assert done.returncode == 2 and "both sides are one source" in done.stderr

@@ -33,33 +33,10 @@ These are passed on to cargo, for both sides: --features, -F, --all-features, --
 
 Status: 0 nothing got worse, 1 something did, 2 something could not be compared, 130 or 143 it was interrupted.";
 
-/// What the working tree is compared with.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Base {
-    /// A revision of git.
-    Revision(String),
-    /// Another release of a dependency.
-    Release { name: String, version: String },
-}
-
-impl Base {
-    fn of(text: &str) -> Self {
-        match text.split_once('@') {
-            Some((name, version))
-                if !name.is_empty() && version.starts_with(|c: char| c.is_ascii_digit()) =>
-            {
-                Self::Release { name: name.to_owned(), version: version.to_owned() }
-            }
-            _ => Self::Revision(text.to_owned()),
-        }
-    }
-}
-
 /// The arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arguments {
-    pub base: Base,
-    /// As it was written.
+    /// What the working tree is compared with: a revision of git, or a dependency's release.
     pub against: String,
     pub benches: Vec<String>,
     pub budget: Option<Duration>,
@@ -88,7 +65,6 @@ impl Arguments {
     /// The first that is not understood.
     pub fn of(given: impl IntoIterator<Item = String>) -> Result<Option<Self>, String> {
         let mut found = Self {
-            base: Base::Revision(String::new()),
             against: String::new(),
             benches: vec![],
             budget: None,
@@ -159,7 +135,6 @@ impl Arguments {
             return Err("--against is missing: a revision, such as main, or a release, such as tokio@1.45.0"
                 .to_owned());
         }
-        found.base = Base::of(&found.against);
         Ok(Some(found))
     }
 
@@ -194,16 +169,6 @@ mod tests {
 
     fn of(text: &str) -> Result<Option<Arguments>, String> {
         Arguments::of(text.split_whitespace().map(str::to_owned))
-    }
-
-    #[test]
-    fn a_revision_is_told_from_a_release() {
-        let base = |text: &str| of(text).expect("understood").expect("no help").base;
-        assert_eq!(base("by-turns --against main"), Base::Revision("main".to_owned()));
-        assert_eq!(base("--against=v1.2"), Base::Revision("v1.2".to_owned()));
-        assert_eq!(base("--against main@{1}"), Base::Revision("main@{1}".to_owned()));
-        let release = Base::Release { name: "tokio".to_owned(), version: "1.45.0".to_owned() };
-        assert_eq!(base("--against tokio@1.45.0"), release);
     }
 
     #[test]

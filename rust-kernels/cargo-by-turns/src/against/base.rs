@@ -2,16 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
-use by_turns_core::run::files::{at, output};
-use by_turns_core::run::process;
+use by_turns_core::run::files::at;
 use serde_json::Value;
 
-use crate::against::arguments::{Arguments, Base};
-use crate::against::lock;
-use crate::against::manifest;
-use crate::against::package::{Bench, Package, cargo, git};
+use crate::against::arguments::Arguments;
+use crate::against::package::{Bench, Package};
+use crate::against::release::Release;
+use crate::against::worktree::{self, top};
+use crate::against::{copy, manifest};
 
 /// How a side is shown, and what it was made of.
 pub struct Prepared {
@@ -21,7 +20,7 @@ pub struct Prepared {
     pub target: PathBuf,
     /// As the table calls it.
     pub shown: String,
-    /// Benches that only the base has.
+    /// Benches that only the base has, if all are asked for.
     pub gone: Vec<String>,
 }
 
@@ -35,9 +34,17 @@ pub fn prepared(
     benches: &[&Bench],
     home: &Path,
 ) -> Result<Prepared, String> {
-    let (folder, shown) = match &arguments.base {
-        Base::Revision(revision) => worktree(revision, today, benches, home)?,
-        Base::Release { name, version } => (copy(today, name, version, home)?, arguments.against.clone()),
+    let against = &arguments.against;
+    let release = Release::of(against).filter(|_| !worktree::is_tag(today, against));
+    let release = release.map(|release| Ok::<_, String>((release.replaced(today)?, release))).transpose()?;
+    let (folder, shown) = match &release {
+        None => {
+            let parts: Vec<PathBuf> = benches.iter().map(|bench| copied(bench, today)).collect();
+            worktree::of(against, today, &parts, home)?
+        }
+        Some((_, Release { name, version })) => {
+            (copy::tree(today, &home.join(format!("{name}-{version}")))?, against.clone())
+        }
     };
     let top = top(today).unwrap_or_else(|| today.workspace.clone());
     let within = |path: &Path| -> Result<PathBuf, String> {
@@ -49,27 +56,22 @@ pub fn prepared(
     if !of_base.exists() {
         return Err(format!("{shown} has no package {}: there is no {}", today.name, of_base.display()));
     }
-    apart(&of_base, &folder)?;
-    let base = Package::find(Some(&of_base), Some(&today.name))?;
+    let base = apart(&of_base, &today.name, &folder)?;
     for bench in benches {
         put(bench, today, &base)?;
     }
-    let missing: Vec<(&Bench, &Path)> = benches
-        .iter()
-        .filter(|bench| !base.benches.iter().any(|other| other.name == bench.name))
-        .filter_map(|bench| Some((*bench, bench.source.strip_prefix(&today.folder).ok()?)))
-        .collect();
     let text = fs::read_to_string(&of_base).map_err(at(&of_base))?;
-    let text = manifest::with(&text, &missing, &for_benches(today, &base));
+    let text = manifest::with(&text, &elsewhere(benches, today, &base), &for_benches(today, &base));
     fs::write(&of_base, text).map_err(at(&of_base))?;
     if today.lock().exists() {
         fs::copy(today.lock(), base.lock()).map_err(at(&base.lock()))?;
     }
-    if let Base::Release { name, version } = &arguments.base {
-        released(arguments, today, &base, name, version)?;
+    if let Some((replaced, release)) = &release {
+        release.choose(arguments, today, &base, replaced)?;
     }
     let gone =
-        base.benches.iter().filter(|bench| !today.benches.iter().any(|other| other.name == bench.name));
+        |bench: &&Bench| bench.uses_by_turns() && !today.benches.iter().any(|other| other.name == bench.name);
+    let gone = base.benches.iter().filter(|_| arguments.benches.is_empty()).filter(gone);
     let gone = gone.map(|bench| bench.name.clone()).collect();
     let mut target = folder.into_os_string();
     target.push(".target");
@@ -77,100 +79,35 @@ pub fn prepared(
     Ok(Prepared { package: base, target, shown, gone })
 }
 
-/// The folder of the repository, if there is one.
-fn top(today: &Package) -> Option<PathBuf> {
-    let top = output(git(&today.folder).args(["rev-parse", "--show-toplevel"])).ok()?;
-    Some(PathBuf::from(top.trim()))
-}
-
-/// The sources of a revision, and how it is shown.
-fn worktree(
-    revision: &str,
-    today: &Package,
-    benches: &[&Bench],
-    home: &Path,
-) -> Result<(PathBuf, String), String> {
-    let top = top(today).ok_or_else(|| format!("{} is in no repository of git", today.folder.display()))?;
-    let commit = output(
-        git(&top)
-            .args(["rev-parse", "--verify", "--quiet", "--end-of-options"])
-            .arg(format!("{revision}^{{commit}}")),
-    )
-    .map_err(|_| format!("{revision} is no revision of {}", top.display()))?;
-    let commit = commit.trim();
-    let short = &commit[..commit.len().min(12)];
-    let mut differs = git(&top);
-    differs.args(["diff", "--quiet", commit, "--", "."]);
-    for bench in benches {
-        let part = copied(bench, today);
-        let part = part.strip_prefix(&top).unwrap_or(&part).display().to_string();
-        differs.arg(format!(":(exclude){part}"));
-    }
-    if differs.status().is_ok_and(|status| status.success()) {
-        return Err(format!(
-            "both sides are one source: nothing but benches differs between the working tree and {revision} ({short})"
-        ));
-    }
-    let folder = home.join(short);
-    let there = folder.join(".git").exists()
-        && output(git(&folder).args(["rev-parse", "HEAD"])).is_ok_and(|head| head.trim() == commit);
-    if there {
-        output(git(&folder).args(["reset", "-q", "--hard"]))?;
-    } else {
-        let _ = fs::remove_dir_all(&folder);
-        output(git(&top).args(["worktree", "prune"]))?;
-        output(git(&top).args(["worktree", "add", "-q", "--force", "--detach"]).arg(&folder).arg(commit))?;
-    }
-    Ok((folder, format!("{revision} ({short})")))
-}
-
-/// A copy of today's sources, for another release of a dependency.
-fn copy(today: &Package, name: &str, version: &str, home: &Path) -> Result<PathBuf, String> {
-    let top = top(today).ok_or_else(|| {
-        format!("{} is in no repository of git, which says which files to copy", today.folder.display())
-    })?;
-    let folder = home.join(format!("{name}-{version}"));
-    let _ = fs::remove_dir_all(&folder);
-    let list = output(git(&top).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]))?;
-    for file in list.split('\0').filter(|file| !file.is_empty()) {
-        let (from, to) = (top.join(file), folder.join(file));
-        if from.is_file() {
-            copied_file(&from, &to)?;
-        }
-    }
-    Ok(folder)
-}
-
-/// A copy as old as the file, so that cargo compiles nothing anew because of it.
-fn copied_file(from: &Path, to: &Path) -> Result<(), String> {
-    let copied = || {
-        fs::create_dir_all(to.parent().unwrap_or(to))?;
-        fs::copy(from, to)?;
-        let changed = fs::metadata(from)?.modified()?;
-        fs::File::options().write(true).open(to)?.set_modified(changed)
-    };
-    copied().map_err(at(to))
-}
-
-/// Makes it the root of a workspace where its own sources have none: one that the folder lies in is today's.
-fn apart(manifest: &Path, folder: &Path) -> Result<(), String> {
-    let has = |path: &Path| {
-        let text = fs::read_to_string(path.join("Cargo.toml")).unwrap_or_default();
-        text.lines().any(|line| line.trim_start().starts_with("[workspace"))
-    };
-    let inner = manifest.ancestors().skip(1).take_while(|path| path.starts_with(folder));
-    if inner.into_iter().any(has) {
-        return Ok(());
+/// The package of this manifest, made the root of a workspace where `folder` has none for it: cargo would look for one around it,
+/// and find today's.
+fn apart(manifest: &Path, name: &str, folder: &Path) -> Result<Package, String> {
+    let find = || Package::find(Some(manifest), Some(name));
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let first = find();
+    if first.as_ref().is_ok_and(|base| real(&base.workspace).starts_with(real(folder))) {
+        return first;
     }
     let text = fs::read_to_string(manifest).map_err(at(manifest))?;
-    fs::write(manifest, format!("{text}\n[workspace]\n")).map_err(at(manifest))
+    fs::write(manifest, format!("{text}\n[workspace]\n")).map_err(at(manifest))?;
+    find().map_err(|second| {
+        let why = first.err().unwrap_or(second);
+        match folder.join(".gitmodules").exists() {
+            true => format!("{why}; submodules of git are not checked out for the base"),
+            false => why,
+        }
+    })
 }
 
-/// What is copied of a bench: its folder, which may hold modules of it, if it has one of its own.
+/// What is copied of a bench: the folder of benches that it is in, or one of its own, which may hold modules of it.
 fn copied(bench: &Bench, today: &Package) -> PathBuf {
-    let folder = bench.source.parent().unwrap_or(&today.folder);
-    let shared = folder == today.folder || folder.ends_with("src") || !folder.starts_with(&today.folder);
-    if shared { bench.source.clone() } else { folder.to_owned() }
+    let Ok(inner) = bench.source.strip_prefix(&today.folder) else { return bench.source.clone() };
+    let folder = inner.parent().unwrap_or(inner);
+    if folder.as_os_str().is_empty() || folder.starts_with("src") {
+        return bench.source.clone();
+    }
+    let benches = folder.ancestors().find(|path| path.ends_with("benches"));
+    today.folder.join(benches.unwrap_or(folder))
 }
 
 fn put(bench: &Bench, today: &Package, base: &Package) -> Result<(), String> {
@@ -178,91 +115,25 @@ fn put(bench: &Bench, today: &Package, base: &Package) -> Result<(), String> {
     let inner = from.strip_prefix(&today.folder).map_err(|_| {
         format!("bench {} is not in the folder of its package, from which it is copied", bench.name)
     })?;
-    let to = base.folder.join(inner);
-    if from.is_file() { copied_file(&from, &to) } else { copied_folder(&from, &to) }
+    copy::all(&from, &base.folder.join(inner))
 }
 
-fn copied_folder(from: &Path, to: &Path) -> Result<(), String> {
-    for entry in fs::read_dir(from).map_err(at(from))?.filter_map(Result::ok) {
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        if from.is_dir() { copied_folder(&from, &to)? } else { copied_file(&from, &to)? }
-    }
-    Ok(())
+/// Benches that the base does not have in the file in which today has them, and their files.
+fn elsewhere<'a>(benches: &[&'a Bench], today: &Package, base: &Package) -> Vec<(&'a Bench, &'a Path)> {
+    let inner = |bench: &'a Bench| Some((bench, bench.source.strip_prefix(&today.folder).ok()?));
+    let has = |(bench, file): &(&Bench, &Path)| {
+        let same =
+            |other: &Bench| other.name == bench.name && other.source.strip_prefix(&base.folder) == Ok(*file);
+        base.benches.iter().any(same)
+    };
+    benches.iter().filter_map(|bench| inner(bench)).filter(|bench| !has(bench)).collect()
 }
 
 /// What benches need besides the package: by-turns as today's, and what the base does not have.
 fn for_benches<'a>(today: &'a Package, base: &Package) -> Vec<&'a Value> {
-    let of_benches = today.dependencies.iter().filter(|dependency| dependency["kind"] == "dev");
     let has = |name: &str| base.dependencies.iter().any(|other| manifest::named(other) == name);
-    of_benches.filter(|one| one["name"] == "by-turns" || !has(manifest::named(one))).collect()
-}
-
-/// Has cargo choose this release in the base's lock file.
-fn released(
-    arguments: &Arguments,
-    today: &Package,
-    base: &Package,
-    name: &str,
-    version: &str,
-) -> Result<(), String> {
-    let text = fs::read_to_string(today.lock()).map_err(at(&today.lock()))?;
-    let before = lock::versions(&text, name);
-    let Some(chosen) = lock::nearest(&before, version) else {
-        return Err(format!("{name} is no dependency of {}", today.name));
-    };
-    if before.iter().any(|one| one == version) {
-        return Err(format!(
-            "both sides are one source: {} resolves to {name} {version} already",
-            today.name
-        ));
-    }
-    let offline = arguments.cargo.iter().filter(|word| *word == "--offline");
-    let mut update = cargo();
-    update.args(["update", "-p", &format!("{name}@{chosen}"), "--precise", version, "--manifest-path"]);
-    update.arg(base.manifest()).args(offline.clone());
-    let done = process::bound(&mut update, None).stdin(Stdio::null()).output();
-    let done = done.map_err(|error| format!("cargo: {error}"))?;
-    if !done.status.success() {
-        let pins = pins(today, name, version, offline);
-        let said = String::from_utf8_lossy(&done.stderr);
-        return Err(format!("{name} {version} cannot be chosen{pins}; cargo says:\n{}", said.trim_end()));
-    }
-    let after = fs::read_to_string(base.lock()).map_err(at(&base.lock()))?;
-    if lock::versions(&after, name).iter().any(|one| one == version) {
-        return Ok(());
-    }
-    Err(format!("both sides are one source: cargo did not choose {name} {version}"))
-}
-
-/// The packages that require one other release of it, of all that the lock file names.
-fn pins<'a>(today: &Package, name: &str, version: &str, offline: impl Iterator<Item = &'a String>) -> String {
-    let mut command = cargo();
-    command
-        .args(["metadata", "--format-version", "1", "--manifest-path"])
-        .arg(today.manifest())
-        .args(offline);
-    let told = output(&mut command).ok().and_then(|text| serde_json::from_str(&text).ok());
-    let pins = pinned(&told.unwrap_or(Value::Null), name, version);
-    if pins.is_empty() { pins } else { format!(": {pins}") }
-}
-
-/// What `=` requirements forbid the version, in what `cargo metadata` tells.
-fn pinned(metadata: &Value, name: &str, version: &str) -> String {
-    let all = |json: &Value, name: &str| json[name].as_array().cloned().unwrap_or_default();
-    let mut pins: Vec<String> = vec![];
-    for package in all(metadata, "packages") {
-        let of = all(&package, "dependencies").into_iter().filter(|one| one["name"] == name);
-        for requirement in of.filter_map(|one| one["req"].as_str().map(str::to_owned)) {
-            if requirement.split(',').any(|part| part.trim().starts_with('='))
-                && !requirement.contains(version)
-            {
-                let (package, of) = (package["name"].as_str(), package["version"].as_str());
-                let [package, of] = [package, of].map(Option::unwrap_or_default);
-                pins.push(format!("{package} {of} requires {requirement}"));
-            }
-        }
-    }
-    pins.join(", ")
+    let new = |one: &&Value| one["kind"] == "dev" && !has(manifest::named(one));
+    today.dependencies.iter().filter(|one| one["name"] == "by-turns" || new(one)).collect()
 }
 
 #[cfg(test)]
@@ -270,12 +141,43 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn package(folder: &str, benches: &[(&str, &str)]) -> Package {
+        let bench = |(name, source): &(&str, &str)| Bench {
+            name: (*name).to_owned(),
+            source: Path::new(folder).join(source),
+        };
+        Package {
+            name: "p".to_owned(),
+            folder: folder.into(),
+            workspace: folder.into(),
+            target: "/t".into(),
+            benches: benches.iter().map(bench).collect(),
+            dependencies: vec![],
+        }
+    }
+
     #[test]
-    fn pins_of_all_packages_are_named_and_other_requirements_are_not() {
-        let package = |name: &str, requirement: &str| json!({"name": name, "version": "1.0.0", "dependencies": [{"name": "a", "req": requirement}, {"name": "b", "req": "=7.0.0"}]});
-        let metadata = json!({"packages": [package("user", "=1.2.0"), package("other", "=1.3.0"), package("free", "^1"), package("asked", "=1.1.0")]});
-        let told = "user 1.0.0 requires =1.2.0, other 1.0.0 requires =1.3.0";
-        assert_eq!(pinned(&metadata, "a", "1.1.0"), told);
-        assert_eq!(pinned(&Value::Null, "a", "1.1.0"), "");
+    fn benches_go_with_their_folder_and_are_told_by_their_files() {
+        let files = ["benches/a.rs", "benches/b/main.rs", "perf/c.rs", "src/d.rs", "e.rs"];
+        let benches = ["a", "b", "c", "d", "e"].into_iter().zip(files).collect::<Vec<_>>();
+        let today = package("/w", &benches);
+        let parts = today.benches.iter().map(|bench| copied(bench, &today));
+        let told = ["/w/benches", "/w/benches", "/w/perf", "/w/src/d.rs", "/w/e.rs"].map(PathBuf::from);
+        assert_eq!(parts.collect::<Vec<_>>(), told);
+        let base = package("/v", &[("a", "benches/a.rs"), ("b", "benches/b/main.rs"), ("c", "benches/c.rs")]);
+        let all: Vec<&Bench> = today.benches.iter().collect();
+        let files: Vec<_> = elsewhere(&all, &today, &base).into_iter().map(|(_, file)| file).collect();
+        assert_eq!(files, ["perf/c.rs", "src/d.rs", "e.rs"].map(Path::new), "moved, and new");
+    }
+
+    #[test]
+    fn the_base_gets_todays_by_turns_of_any_kind_and_what_it_lacks_for_development() {
+        let of = |name: &str, kind: Option<&str>| json!({"name": name, "kind": kind});
+        let (mut today, mut base) = (package("/w", &[]), package("/v", &[]));
+        today.dependencies =
+            vec![of("by-turns", None), of("a", Some("dev")), of("b", Some("dev")), of("c", None)];
+        base.dependencies = vec![of("by-turns", None), of("b", None)];
+        let names: Vec<_> = for_benches(&today, &base).into_iter().map(manifest::named).collect();
+        assert_eq!(names, ["by-turns", "a"]);
     }
 }

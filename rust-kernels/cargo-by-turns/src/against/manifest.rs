@@ -6,12 +6,15 @@ use serde_json::Value;
 
 use crate::against::package::Bench;
 
-/// The manifest with these benches, whose paths are relative to it, and with these dependencies in place of those of the same name
-/// for development.
+/// The manifest with these benches, whose paths are relative to it, and with these dependencies, in place of those of the same
+/// name.
 pub fn with(text: &str, benches: &[(&Bench, &Path)], dependencies: &[&Value]) -> String {
     let mut text = text.to_owned();
     for dependency in dependencies {
         text = without(&text, named(dependency));
+    }
+    for (bench, _) in benches {
+        text = without_bench(&text, &bench.name);
     }
     if !text.ends_with('\n') {
         text.push('\n');
@@ -40,7 +43,8 @@ fn quoted(text: &str) -> String {
 }
 
 fn section(dependency: &Value) -> String {
-    let mut text = format!("\n[dev-dependencies.{}]\n", quoted(named(dependency)));
+    let kind = dependency["kind"].as_str().map_or(String::new(), |kind| format!("{kind}-"));
+    let mut text = format!("\n[{kind}dependencies.{}]\n", quoted(named(dependency)));
     let mut line = |name: &str, value: String| text += &format!("{name} = {value}\n");
     if dependency["rename"].is_string() {
         line("package", quoted(dependency["name"].as_str().unwrap_or_default()));
@@ -57,6 +61,9 @@ fn section(dependency: &Value) -> String {
             line(name, quoted(value));
         }
     }
+    if dependency["optional"] == true {
+        line("optional", "true".to_owned());
+    }
     if dependency["uses_default_features"] == false {
         line("default-features", "false".to_owned());
     }
@@ -66,12 +73,36 @@ fn section(dependency: &Value) -> String {
     text
 }
 
-/// The manifest without what it says of a dependency for development.
+/// The manifest without the section of a bench.
+fn without_bench(text: &str, name: &str) -> String {
+    // A header begins a line; of what a value holds in brackets, so does an array of arrays at most.
+    let (mut parts, mut kept) = (vec![String::new()], String::new());
+    for line in text.split_inclusive('\n') {
+        if line.trim_start().starts_with('[') {
+            parts.push(String::new());
+        }
+        parts.last_mut().expect("a first one").push_str(line);
+    }
+    let is = |line: &str| {
+        let (key, value) = line.split_once('=').unwrap_or_default();
+        let value = value.split('#').next().unwrap_or_default();
+        key.trim() == "name" && value.trim().trim_matches(['"', '\'']) == name
+    };
+    for part in parts {
+        let header = part.lines().next().unwrap_or_default().replace(' ', "");
+        if !(header.starts_with("[[bench]]") && part.lines().any(is)) {
+            kept += &part;
+        }
+    }
+    kept
+}
+
+/// The manifest without what it says of a dependency of the package or of its benches.
 fn without(text: &str, name: &str) -> String {
-    const SECTION: &str = "dev-dependencies";
     let own = |header: &str| {
         let header: String = header.chars().filter(|c| !matches!(c, '"' | '\'' | ' ' | '[' | ']')).collect();
-        header.strip_prefix(SECTION).map(|rest| rest.trim_start_matches('.').to_owned())
+        let rest = header.strip_prefix("dev-").unwrap_or(&header).strip_prefix("dependencies");
+        rest.map(|rest| rest.trim_start_matches('.').to_owned())
     };
     let (mut kept, mut section, mut open) = (String::new(), None, 0_i32);
     for line in text.split_inclusive('\n') {
@@ -114,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_dependency_is_replaced_and_the_rest_stays() {
-        let dependency = |name: &str| json!({"name": name, "rename": null, "req": "*", "path": "/w/by turns", "source": null, "features": ["rt"], "uses_default_features": false});
+        let dependency = |name: &str| json!({"name": name, "kind": "dev", "rename": null, "req": "*", "path": "/w/by turns", "source": null, "features": ["rt"], "uses_default_features": false});
         let bench = Bench { name: "own".to_owned(), source: "/w/benches/own.rs".into() };
         let [first, second] = ["by-turns", "tokio"].map(dependency);
         let text = with(BASE, &[(&bench, Path::new("benches/own.rs"))], &[&first, &second]);
@@ -126,20 +157,29 @@ mod tests {
     }
 
     #[test]
+    fn a_bench_that_moved_is_told_once() {
+        let text = "[[bench]]\nname = \"a\"\n\n[[ bench ]] # b\nname = 'b' # it\npath = \"x\"\nharness = false\n[lib]\nname = \"b\"\n";
+        let bench = Bench { name: "b".to_owned(), source: "/w/perf/b.rs".into() };
+        let told = with(text, &[(&bench, Path::new("perf/b.rs"))], &[]);
+        let section = "\n[[bench]]\nname = \"b\"\npath = \"perf/b.rs\"\nharness = false\n";
+        assert_eq!(told, format!("[[bench]]\nname = \"a\"\n\n[lib]\nname = \"b\"\n{section}"));
+    }
+
+    #[test]
     fn releases_git_and_other_names_are_written_as_cargo_knows_them() {
-        let renamed = json!({"name": "tokio", "rename": "old", "req": "^1.2", "source": "registry+x", "features": [], "uses_default_features": true});
+        let renamed = json!({"name": "tokio", "kind": "dev", "rename": "old", "req": "^1.2", "source": "registry+x", "features": [], "uses_default_features": true});
         assert_eq!(
             section(&renamed),
             "\n[dev-dependencies.\"old\"]\npackage = \"tokio\"\nversion = \"^1.2\"\n"
         );
-        let git = json!({"name": "t", "req": "*", "source": "git+https://example.org/t?branch=next", "features": []});
+        let git = json!({"name": "t", "kind": null, "optional": true, "req": "*", "source": "git+https://example.org/t?branch=next", "features": []});
         assert_eq!(
             section(&git),
-            "\n[dev-dependencies.\"t\"]\ngit = \"https://example.org/t\"\nbranch = \"next\"\n"
+            "\n[dependencies.\"t\"]\ngit = \"https://example.org/t\"\nbranch = \"next\"\noptional = true\n"
         );
         assert_eq!(
-            without("[dev-dependencies]\na.workspace = true\nab = \"1\"\n", "a"),
-            "[dev-dependencies]\nab = \"1\"\n"
+            without("[dependencies]\na = \"1\"\n[dev-dependencies]\na.workspace = true\nab = \"1\"\n", "a"),
+            "[dependencies]\n[dev-dependencies]\nab = \"1\"\n"
         );
     }
 }

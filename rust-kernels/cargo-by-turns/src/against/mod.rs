@@ -4,15 +4,18 @@ mod alike;
 mod arguments;
 mod base;
 mod build;
+mod copy;
 mod judged;
 mod lock;
 mod manifest;
 mod one;
 mod package;
 mod peer;
+mod release;
 mod report;
 mod samples;
 mod turns;
+mod worktree;
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -99,8 +102,8 @@ fn chosen<'a>(today: &'a Package, names: &[String]) -> Result<Vec<&'a Bench>, St
         let known: Vec<&str> = today.benches.iter().map(|bench| bench.name.as_str()).collect();
         return Err(format!("{} has no bench {name}; it has {}", today.name, known.join(", ")));
     }
-    let uses = |bench: &Bench| fs::read_to_string(&bench.source).is_ok_and(|text| text.contains("by_turns"));
-    let chosen = |bench: &&Bench| if names.is_empty() { uses(bench) } else { names.contains(&bench.name) };
+    let chosen =
+        |bench: &&Bench| if names.is_empty() { bench.uses_by_turns() } else { names.contains(&bench.name) };
     let found: Vec<&Bench> = today.benches.iter().filter(chosen).collect();
     if found.is_empty() { Err(format!("{} has no bench that uses by-turns", today.name)) } else { Ok(found) }
 }

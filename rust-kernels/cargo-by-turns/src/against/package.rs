@@ -1,6 +1,7 @@
 //! The package of a side, as cargo knows it, and the tools that are called.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,6 +13,12 @@ use serde_json::Value;
 pub struct Bench {
     pub name: String,
     pub source: PathBuf,
+}
+
+impl Bench {
+    pub fn uses_by_turns(&self) -> bool {
+        fs::read_to_string(&self.source).is_ok_and(|text| text.contains("by_turns"))
+    }
 }
 
 /// A package.
