@@ -179,12 +179,23 @@ def test_an_equal_revision_is_not_worse_and_the_samples_say_whose_they_are(user)
     assert user.git("status", "--porcelain") == " M src/lib.rs\n", "nothing of the user's is touched"
 
 
-def test_a_comment_leaves_nothing_to_measure(user):
+def test_of_identical_programs_what_they_read_is_compared(user):
+    user.write("text.txt", "1")
+    user.changed("benches/own.rs", ("user::sum(&items)", 'std::fs::read_to_string("text.txt").unwrap().is_empty()'))
+    user.commit()
     user.changed("src/lib.rs", COMMENT)
     done = user.against("main", "--json")
-    assert done.returncode == 0 and lines(done) == {}, done.stdout + done.stderr
+    line = lines(done)["sum"]
+    assert done.returncode == 0 and line["reason"] is None is line["ratio"], done.stdout + done.stderr
+    assert line["counts"]["allocations"][0] == line["counts"]["allocations"][1] > 0
     (bench,) = json.loads(done.stdout)["benches"]
-    assert bench["identical"] and bench["measured"] == "identical programs: nothing to measure"
+    assert bench["identical"] and bench["measured"] == "identical programs: no times to measure"
+    user.write("text.txt", "1" * 5000)
+    done = user.against("main", "--json")
+    assert done.returncode == 1 and "allocated_bytes" in lines(done)["sum"]["grown"], done.stdout + done.stderr
+    user.write("text.txt", "")
+    done = user.against("main", "--json")
+    assert done.returncode == 2 and "does not do equal work" in done.stdout, done.stdout + done.stderr
 
 
 def test_a_planted_loop_is_slower_and_gates_only_if_asked(user):
@@ -204,6 +215,16 @@ def test_what_allocates_more_is_worse(user):
     assert done.returncode == 1, done.stderr
     line = lines(done)["sum"]
     assert line["grown"] == ["allocations", "allocated_bytes"] and line["counts"]["allocations"] == [0, 1]
+
+
+def test_what_could_not_be_counted_is_not_compared(user):
+    user.changed("src/lib.rs", EQUAL)
+    threads = "std::thread::scope(|all| all.spawn(|| user::sum(&items)).join().unwrap())"
+    user.changed("benches/own.rs", ("user::sum(&items)", threads))
+    done = user.against("main", "--json", "--allow", "instructions=10000")
+    assert done.returncode == 2 and lines(done)["sum"]["ratio"], done.stdout + done.stderr
+    (why,) = json.loads(done.stdout)["not_compared"]
+    assert "instructions of own/sum are not counted" in why
 
 
 def test_another_result_is_never_measured(user):
@@ -313,16 +334,18 @@ def test_a_side_that_does_not_answer_is_named(user):
         ("    let mut sum = 0;", "    std::thread::sleep(std::time::Duration::from_secs(60));\n    let mut sum = 0;"),
     )
     done = user.against("main", "--limit", "10s")
-    assert done.returncode == 2 and "today did not answer within 10 s" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 2 and "today did not answer within 12 s" in done.stdout, done.stdout + done.stderr
 
 
 def test_another_release_of_a_dependency_is_the_base(user):
     user.changed("Cargo.toml", ('libc = "0.2"', 'itoa = "1"'))
     user.changed("src/lib.rs", RELEASE)
     user.locked()
+    (user.folder / "linked").symlink_to("src")
     done = user.against("itoa@1.0.9", "--json", "--allow", "instructions=10000", offline=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (lock,) = json.loads(done.stdout)["locks"]
+    assert (user.folder / "target" / "by-turns" / "against" / "itoa-1.0.9" / "linked").is_symlink()
     assert lock.startswith("itoa: 1.0.9 in the base, 1.") and lines(done)["sum"]["ratio"][0] > 0
 
 

@@ -129,18 +129,23 @@ pub(crate) struct Counted {
     pub(crate) failed: Vec<String>,
 }
 
-/// Counts all variants but controls; without valgrind where there is `no_valgrind` for a reason. `running` has its files.
+/// Counts all variants but controls, or `only` that one; without valgrind where there is `no_valgrind` for a reason. `running` has its files.
 ///
 /// # Errors
 /// What fails.
 pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
     bench: &Bench<'_, W>,
     variants: &[Variant],
+    only: Option<usize>,
     running: &Running,
     no_valgrind: Option<String>,
 ) -> Result<Counted, String> {
     let (mut counts, mut left_out, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-    let own: Vec<&Variant> = variants.iter().filter(|variant| !variant.control).collect();
+    let own = variants
+        .iter()
+        .enumerate()
+        .filter(|(at, variant)| !variant.control && only.is_none_or(|one| one == *at));
+    let own: Vec<&Variant> = own.map(|(_, variant)| variant).collect();
     let allocating = allocator::is_used();
     if !allocating {
         left_out.push(

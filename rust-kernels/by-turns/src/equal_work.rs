@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fmt::Debug;
 use std::fs;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::builder::{Bench, Declared, Turn, Variant};
 use by_turns_core::base::key::Key;
@@ -105,6 +105,14 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         Ok(proved)
     }
 
+    /// About what a call takes, and setting a variant up, after a proof that took so long.
+    pub(crate) fn each(&self, variants: &[Variant], proof: Duration) -> [Duration; 2] {
+        // Controls are not proved again; each other variant is set up twice and called three times.
+        let own = variants.iter().filter(|variant| !variant.control).count().max(1) as u32;
+        let in_calls = self.in_calls.get();
+        [in_calls / (3 * own), proof.saturating_sub(in_calls) / (2 * own)]
+    }
+
     /// What a variant returns after so many calls of one set-up.
     fn work_of(&self, index: usize, before: usize) -> Result<W, TrialError> {
         let (done, set_up) = (Cell::new(None), Cell::new(Instant::now()));
@@ -165,7 +173,6 @@ fn unequal<W: PartialEq + Debug>(
 #[cfg(test)]
 mod tests {
     use std::thread;
-    use std::time::Duration;
 
     use super::*;
     use crate::builder::tests::bench;

@@ -8,7 +8,7 @@ use crate::report::named;
 use by_turns_core::base::key::Key;
 use by_turns_core::base::markdown::plain;
 use by_turns_core::base::number::grouped;
-use by_turns_core::count::table::Count;
+use by_turns_core::count::table::{Change, Count};
 
 /// What became of the counts.
 #[derive(Debug, PartialEq)]
@@ -17,13 +17,6 @@ pub struct Gate {
     pub table: String,
     /// Whether nothing grew by more than it may, and everything could be compared.
     pub passed: bool,
-}
-
-/// What became of one number.
-enum Change {
-    Same,
-    Within(String),
-    Beyond(String),
 }
 
 /// Compares the counts of two revisions. `allowed` says by how many per cent a counter may grow.
@@ -48,6 +41,10 @@ pub fn compare(bench: &str, before: &[Count], after: &Counted, allowed: &BTreeMa
             let varies = format!("{counter}_varies");
             let varies = [before, after].iter().any(|counts| value(counts, &varies).is_some());
             let Some(change) = change([old, new], [before, after].map(held), varies, most) else { continue };
+            let lost = match held(after) {
+                true => "is not counted any more",
+                false => "missing; if that is intended, save the counts again",
+            };
             let (said, mark) = match change {
                 Change::Same => {
                     same += 1;
@@ -57,9 +54,13 @@ pub fn compare(bench: &str, before: &[Count], after: &Counted, allowed: &BTreeMa
                     within += 1;
                     (said, "")
                 }
-                Change::Beyond(said) => {
+                Change::Grown(said) => {
                     beyond += 1;
                     (said, "**too much**")
+                }
+                Change::Lost => {
+                    beyond += 1;
+                    (lost.to_owned(), "**too much**")
                 }
             };
             let shown = |value: Option<u64>| value.map_or("–".to_owned(), grouped);
@@ -97,22 +98,12 @@ pub fn compare(bench: &str, before: &[Count], after: &Counted, allowed: &BTreeMa
 
 /// What became of a number of a variant that is `held` before and after, if there was or is one.
 fn change(of: [Option<u64>; 2], held: [bool; 2], varies: bool, most: f64) -> Option<Change> {
-    Some(match (of, held) {
-        ([None, None], _) => return None,
-        (_, [false, _]) => Change::Within("new".to_owned()),
-        (_, [_, false]) => Change::Beyond("missing; if that is intended, save the counts again".to_owned()),
-        ([None, Some(_)], _) => Change::Within("was not counted before".to_owned()),
-        ([Some(_), None], _) => Change::Beyond("is not counted any more".to_owned()),
-        _ if varies => Change::Within("differs from iteration to iteration".to_owned()),
-        ([Some(old), Some(new)], _) if old == new => Change::Same,
-        ([Some(old), Some(new)], _) => changed(old, new, most),
-    })
-}
-
-fn changed(old: u64, new: u64, most: f64) -> Change {
-    let growth = (new as f64 - old as f64) / old as f64 * 100.0;
-    let said = if growth.is_finite() { format!("{growth:+.2} %") } else { format!("+{}", grouped(new)) };
-    if growth > most { Change::Beyond(said) } else { Change::Within(said) }
+    match held {
+        _ if of == [None, None] => None,
+        [false, _] => Some(Change::Within("new".to_owned())),
+        [_, false] => Some(Change::Lost),
+        [true, true] => Change::of(of, varies, most),
+    }
 }
 
 #[cfg(test)]

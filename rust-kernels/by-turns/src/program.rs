@@ -98,7 +98,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         process::end_with_cargo(places.parent);
         let start = Instant::now();
         let proved = self.prove(&variants, false)?;
-        let (elapsed, in_calls) = (start.elapsed(), self.in_calls.get());
+        let elapsed = start.elapsed();
         match &arguments.task {
             Task::Help | Task::List => unreachable!("done before"),
             Task::Prove => {
@@ -120,9 +120,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 Ok(())
             }
             Task::Measure => {
-                // Controls are not proved again; each other variant is set up twice and called three times.
-                let own = variants.iter().filter(|variant| !variant.control).count() as u32;
-                let (call, set_up) = (in_calls / (3 * own), elapsed.saturating_sub(in_calls) / (2 * own));
+                let [call, set_up] = self.each(&variants, elapsed);
                 let plan = Plan::new(&arguments.profile, arguments.budget, variants.len(), call, set_up);
                 self.measure(&variants, &arguments, places, &plan, work(&proved))
             }
@@ -157,7 +155,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     /// Writes the counts into a file, in place of those that these variants have there.
     fn save_counts(&self, variants: &[Variant], file: &Path) -> Result<(), String> {
         let package = counts::package()?;
-        let Counted { counts, left_out, failed } = counts::count(self, variants, &self.running()?, None)?;
+        let Counted { counts, left_out, failed } =
+            counts::count(self, variants, None, &self.running()?, None)?;
         left_out.iter().for_each(|why| eprintln!("{why}"));
         if !failed.is_empty() || counts.is_empty() {
             return Err(format!("{}: counts are not saved\n{}", self.title, failed.join("\n")));
@@ -171,7 +170,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let package = counts::package()?;
         let mut before = counts::load(file, &package, &self.title)?;
         before.retain(|count| self.among(variants)(&count.key));
-        let mut counted = counts::count(self, variants, &self.running()?, None)?;
+        let mut counted = counts::count(self, variants, None, &self.running()?, None)?;
         if !before.iter().any(|count| count.counter == "instructions") {
             counted.left_out.extend(counted.failed.extract_if(.., |why| why == counts::NO_VALGRIND));
         }
@@ -201,7 +200,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let mut progress = Progress::of(&self.title, arguments.quiet);
         progress.say("counting");
         let Counted { counts, left_out: mut notes, failed } =
-            counts::count(self, variants, &running, plan.no_valgrind(variants.len()))?;
+            counts::count(self, variants, None, &running, plan.no_valgrind(variants.len()))?;
         notes.extend(failed);
         let linked = linked(arguments, places, &place, &running, &mut progress);
         let seed = random::new_seed().map_err(|error| format!("no random numbers: {error}"))?;

@@ -103,7 +103,9 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                     draw::heap();
                     continue;
                 }
-                Some(Request::Count { no_valgrind }) => self.count_for(variants, no_valgrind),
+                Some(Request::Count { variant, no_valgrind }) => {
+                    self.count_for(variants, variant, no_valgrind)
+                }
                 Some(Request::Trial { variant, warm_up, time, samples }) => {
                     let trial = Trial { warm_up, time, samples, observer: None, undisturbed: true };
                     self.tried(variants, &proved, variant, trial)
@@ -116,9 +118,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     /// What it offers after a proof that took so long.
     fn offer(&self, variants: &[Variant], proved: &Proved<W>, took: Duration) -> Offer {
         let own = variants.iter().filter(|variant| !variant.control);
-        // Each is set up twice and called three times.
-        let count = own.clone().count().max(1) as u32;
-        let in_calls = self.in_calls.get();
+        let [call, set_up] = self.each(variants, took);
         let offered = own.enumerate().map(|(at, variant)| {
             let declared = &self.declared[variant.declared];
             let settings = self.settings(variants, variant);
@@ -136,8 +136,8 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         Offer {
             bench: self.title.clone(),
             name: self.name.clone(),
-            call: in_calls / (3 * count),
-            set_up: took.saturating_sub(in_calls) / (2 * count),
+            call,
+            set_up,
             variants: offered.collect(),
         }
     }
@@ -157,10 +157,10 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         }
     }
 
-    fn count_for(&self, variants: &[Variant], no_valgrind: Option<String>) -> Answer {
+    fn count_for(&self, variants: &[Variant], at: usize, no_valgrind: Option<String>) -> Answer {
         let counted = || {
             let running = Running::begin(&places().folder(&self.name)?)?;
-            counts::count(self, variants, &running, no_valgrind)
+            counts::count(self, variants, Some(at), &running, no_valgrind)
         };
         match counted() {
             Ok(counted) => {

@@ -42,6 +42,13 @@ impl Profile {
     pub const LONG: Self = Self { name: "thorough", processes: 96, ..Self::STANDARD };
 }
 
+impl Profile {
+    /// The time for all processes, where the user gives that one or none.
+    pub fn time(&self, given: Option<Duration>) -> Duration {
+        given.or(self.budget).unwrap_or(PROCESS * self.processes.max(24))
+    }
+}
+
 /// A run that takes so many times its budget says so.
 const OVERRUN: f64 = 1.03;
 
@@ -102,7 +109,7 @@ impl Plan {
         call: Duration,
         set_up: Duration,
     ) -> Self {
-        let budget = budget.or(profile.budget).unwrap_or(PROCESS * profile.processes.max(24));
+        let budget = profile.time(budget);
         // Each variant is called three times to prove equal work, and in a round at least once to warm up, once for each
         // sample and once to be checked.
         let calls = (3 + 1 + SAMPLES + 1) * variants;

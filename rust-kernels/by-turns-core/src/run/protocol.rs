@@ -14,7 +14,7 @@ use crate::trial::undisturbed::Disturbance;
 /// Names, in the environment of a process that serves, the descriptor of its end of the socket.
 pub const SERVE: &str = "BY_TURNS_SERVE";
 /// Said in each offer. Another number is another protocol.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// A bench, and what of it can be measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,8 +69,10 @@ pub enum Request {
         /// How many.
         samples: usize,
     },
-    /// All that is exact; instructions and system calls unless there is a reason.
+    /// All that is exact of a variant; instructions and system calls unless there is a reason.
     Count {
+        /// The number of the variant.
+        variant: usize,
         /// The reason.
         no_valgrind: Option<String>,
     },
@@ -175,7 +177,7 @@ impl Request {
                 "trial": variant, "warm_up_us": warm_up.as_micros() as u64, "time_us": time.as_micros() as u64,
                 "samples": samples,
             }),
-            Self::Count { no_valgrind } => json!({"count": {"no_valgrind": no_valgrind}}),
+            Self::Count { variant, no_valgrind } => json!({"count": variant, "no_valgrind": no_valgrind}),
             Self::Next => json!("next"),
         };
         format!("{json}\n")
@@ -190,10 +192,11 @@ impl Request {
         if let Some(prove) = json.get("prove") {
             return Some(Self::Prove { brief: prove["brief"].as_bool()? });
         }
-        if let Some(count) = json.get("count") {
-            return Some(Self::Count { no_valgrind: count["no_valgrind"].as_str().map(str::to_owned) });
-        }
         let number = |name: &str| json[name].as_u64();
+        if let Some(variant) = number("count") {
+            let no_valgrind = json["no_valgrind"].as_str().map(str::to_owned);
+            return Some(Self::Count { variant: variant as usize, no_valgrind });
+        }
         Some(Self::Trial {
             variant: number("trial")? as usize,
             warm_up: Duration::from_micros(number("warm_up_us")?),
@@ -308,7 +311,8 @@ mod tests {
             time: Duration::from_millis(1),
             samples: 2,
         };
-        let counts = [None, Some("long".to_owned())].map(|no_valgrind| Request::Count { no_valgrind });
+        let counts =
+            [None, Some("long".to_owned())].map(|no_valgrind| Request::Count { variant: 3, no_valgrind });
         let prove = Request::Prove { brief: true };
         for request in [prove, trial, Request::Next].into_iter().chain(counts) {
             assert_eq!(Request::read(&request.line()), Some(request));
@@ -330,7 +334,7 @@ mod tests {
         assert!(Answer::read("hello").unwrap_err().contains("\"hello\""));
         assert!(Answer::read("{\"counts\": [[1]]}").is_err());
         assert_eq!(Offer::read(&Answer::Failed("why".to_owned()).line()), Err("why".to_owned()));
-        let newer = "{\"protocol\": 2}";
+        let newer = "{\"protocol\": 3}";
         assert!(Offer::read(newer).unwrap_err().contains("another version of by-turns"));
     }
 }

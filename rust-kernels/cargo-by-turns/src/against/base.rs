@@ -157,6 +157,36 @@ mod tests {
     }
 
     #[test]
+    fn a_package_that_its_workspace_excludes_is_apart_from_todays() {
+        let place = std::env::temp_dir().join(format!("by-turns-apart-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&place);
+        let base = place.join("target/base");
+        let write = |folder: &Path, text: &str| {
+            fs::create_dir_all(folder.join("src")).expect("a folder");
+            fs::write(folder.join("src/lib.rs"), "").expect("a file");
+            fs::write(folder.join("Cargo.toml"), text).expect("a file");
+        };
+        let package = |name: &str| format!("[package]\nname = \"{name}\"\nedition = \"2024\"\n");
+        for root in [&place, &base] {
+            write(root, &(package("root") + "[workspace]\nexclude = [\"perf\"]\n"));
+        }
+        write(&base.join("perf"), &package("perf"));
+        let found = apart(&base.join("perf/Cargo.toml"), "perf", &base).expect("one of its own");
+        assert!(found.workspace.ends_with("base/perf"), "{found:?}");
+        let found = apart(&base.join("Cargo.toml"), "root", &base).expect("its own already");
+        assert!(found.workspace.ends_with("base"), "{found:?}");
+        fs::write(base.join(".gitmodules"), "").expect("a file");
+        let lacking = package("lacking") + "[dependencies]\nvend = { path = \"../vend\" }\n[workspace]\n";
+        write(&base.join("lacking"), &lacking);
+        let why = apart(&base.join("lacking/Cargo.toml"), "lacking", &base).expect_err("no submodule");
+        assert!(
+            why.contains("vend") && why.ends_with("submodules of git are not checked out for the base"),
+            "{why}"
+        );
+        fs::remove_dir_all(place).expect("ours");
+    }
+
+    #[test]
     fn benches_go_with_their_folder_and_are_told_by_their_files() {
         let files = ["benches/a.rs", "benches/b/main.rs", "perf/c.rs", "src/d.rs", "e.rs"];
         let benches = ["a", "b", "c", "d", "e"].into_iter().zip(files).collect::<Vec<_>>();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use by_turns_core::base::key::Key;
-use by_turns_core::count::table::{COUNTERS, Count};
+use by_turns_core::count::table::{COUNTERS, Change, Count};
 use by_turns_core::judge::interval::median;
 use by_turns_core::judge::pairs::{self, Time, Trials};
 use by_turns_core::judge::verdict::{Judged, Needed, Row, Verdict, judge};
@@ -34,6 +34,8 @@ pub struct Line {
     pub counts: BTreeMap<String, [Option<u64>; 2]>,
     /// Counters that grew by more than they may.
     pub grown: Vec<String>,
+    /// Counters of the base that today has not.
+    pub lost: Vec<String>,
 }
 
 /// The line of each variant, judged together with the others of its bench.
@@ -83,7 +85,8 @@ pub fn lines(
             verdict: own.verdict,
             reason: own.inconclusive.map(|why| why.replace("processes", "pairs")),
             to_decide: own.needed.map(|needed| to_decide(needed, own, offered.tolerance, pairs)),
-            grown: grown(&counts, allowed),
+            grown: became(&counts, allowed, |change| matches!(change, Change::Grown(_))),
+            lost: became(&counts, allowed, |change| *change == Change::Lost),
             counts,
         }
     };
@@ -148,15 +151,18 @@ fn counted(variant: &str, load: &str, counts: [&[Count]; 2]) -> BTreeMap<String,
     found
 }
 
-/// The counters that are larger today by more than they may. What differs from iteration to iteration is not judged.
-fn grown(counts: &BTreeMap<String, [Option<u64>; 2]>, allowed: &BTreeMap<String, f64>) -> Vec<String> {
-    let more = |(counter, most): &(&str, f64)| {
-        let Some([Some(base), Some(today)]) = counts.get(*counter) else { return false };
-        let most = allowed.get(*counter).unwrap_or(most);
+/// The counters of which this became, judged as for `--gate`.
+fn became(
+    counts: &BTreeMap<String, [Option<u64>; 2]>,
+    allowed: &BTreeMap<String, f64>,
+    what: fn(&Change) -> bool,
+) -> Vec<String> {
+    let is = |(counter, most): &(&str, f64)| {
+        let values = counts.get(*counter).copied().unwrap_or_default();
         let varies = counts.contains_key(&format!("{counter}_varies"));
-        !varies && *today as f64 > *base as f64 * (1.0 + most / 100.0)
+        Change::of(values, varies, *allowed.get(*counter).unwrap_or(most)).is_some_and(|change| what(&change))
     };
-    COUNTERS.iter().filter(|one| more(one)).map(|(counter, _)| (*counter).to_owned()).collect()
+    COUNTERS.iter().filter(|one| is(one)).map(|(counter, _)| (*counter).to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -239,6 +245,9 @@ mod tests {
         assert_eq!(grown("instructions", [1_000, 1_011]), ["instructions"]);
         assert_eq!(grown("allocations", [0, 1]), ["allocations"]);
         assert_eq!(grown("allocations", [1, 0]), [""; 0]);
+        let base = [count("allocations", 1)];
+        let lost = lines("b", &common(), &taken([9, 9, 9]), [&base, &[]], &BTreeMap::new()).remove(0);
+        assert_eq!((lost.grown, lost.lost), (vec![], vec!["allocations".to_owned()]));
         let allowed = BTreeMap::from([("allocations".to_owned(), 100.0)]);
         let (base, today) = ([count("allocations", 1)], [count("allocations", 2)]);
         let all = lines("b", &common(), &taken([9, 9, 9]), [&base, &today], &allowed);

@@ -22,7 +22,7 @@ use std::path::Path;
 
 use by_turns_core::base::lock::{held, locked};
 use by_turns_core::run::files::{Running, at};
-use by_turns_core::run::process::{Asked, Caught, end_with_cargo, parent};
+use by_turns_core::run::process::{Caught, end_with_cargo, parent};
 use by_turns_core::run::progress::Progress;
 
 use arguments::{Arguments, HELP};
@@ -59,17 +59,16 @@ pub fn run(words: impl IntoIterator<Item = String>) -> Result<u8, String> {
         report.not_compared.push(format!("bench {bench} exists in the base only"));
     }
     let caught = Caught::begin();
-    let mut asked = None;
     for bench in benches {
         let running = Running::begin(&home)?;
         let one =
             One { arguments: &arguments, today: &today, base: &base, bench, home: &home, running: &running };
         match one.compared(&caught, &mut progress, &mut report) {
-            Ok(ended) => asked = ended,
+            Ok(asked) => report.asked = asked,
             Err(why) => report.not_compared.push(format!("bench {}: {why}", bench.name)),
         }
-        asked = asked.or(caught.asked());
-        if asked.is_some() {
+        report.asked = report.asked.or(caught.asked());
+        if report.asked.is_some() {
             break;
         }
     }
@@ -80,11 +79,7 @@ pub fn run(words: impl IntoIterator<Item = String>) -> Result<u8, String> {
         true => println!("{:#}", report.json()),
         false => println!("{}", report.markdown()),
     }
-    Ok(match asked {
-        None => report.status(),
-        Some(Asked::Interrupt) => 130,
-        Some(Asked::Terminate) => 143,
-    })
+    Ok(report.status())
 }
 
 /// Waits until no other process compares here: the folder of a base is one, however many ask for it.

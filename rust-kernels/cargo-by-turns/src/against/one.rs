@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use by_turns_core::count::table::Count;
 use by_turns_core::run::budget::{Plan, Profile};
-use by_turns_core::run::files::Running;
+use by_turns_core::run::files::{Running, at};
 use by_turns_core::run::process::{Asked, Caught};
 use by_turns_core::run::progress::Progress;
 use by_turns_core::run::protocol::{Answer, Offer, Request};
@@ -18,11 +18,11 @@ use crate::against::build::{self, Built};
 use crate::against::package::{Bench, Package};
 use crate::against::peer::Peer;
 use crate::against::report::{self, Report};
-use crate::against::turns::{self, Measuring, Sides, Taken};
+use crate::against::turns::{self, Common, Measuring, Sides, Taken};
 use crate::against::{judged, samples};
 
 /// What is said in place of a table.
-const IDENTICAL: &str = "identical programs: nothing to measure";
+const IDENTICAL: &str = "identical programs: no times to measure";
 
 /// The program, and what it is compared by.
 pub struct One<'a> {
@@ -49,29 +49,20 @@ impl One<'_> {
         if caught.asked().is_some() {
             return Ok(caught.asked());
         }
-        let [of_base, of_today] = [&base, &today].map(|built| fs::read(&built.program).unwrap_or_default());
-        if alike(&of_base, &of_today) {
-            let bench = self.bench.name.clone();
-            let measured = IDENTICAL.to_owned();
-            report.benches.push(report::Bench {
-                bench,
-                measured,
-                identical: true,
-                ..report::Bench::default()
-            });
-            return Ok(None);
-        }
-        let Arguments { filters, pin, limit, .. } = self.arguments;
+        let program = |built: &Built| fs::read(&built.program).map_err(at(&built.program));
+        let identical = alike(&program(&base)?, &program(&today)?);
+        let Arguments { filters, pin, limit, budget, .. } = self.arguments;
         let sides = Sides {
             built: [&base, &today],
             packages: [&self.base.package, self.today],
             filters,
             pin: *pin,
             limit: *limit,
+            budget: self.profile().time(*budget),
             folder: &self.running.folder,
         };
-        let mut probes = [sides.probe(0)?, sides.probe(1)?];
         for at in 0.. {
+            let mut probes = [sides.probe(0)?, sides.probe(1)?];
             let Some(offers) = offered(&mut probes, at)? else {
                 if at == 0 {
                     return Err(
@@ -80,7 +71,7 @@ impl One<'_> {
                 }
                 break;
             };
-            let asked = self.measured(&sides, &mut probes, &offers, at, caught, progress, report)?;
+            let asked = self.measured(&sides, probes, &offers, at, identical, caught, progress, report)?;
             if asked.is_some() {
                 return Ok(asked);
             }
@@ -106,14 +97,15 @@ impl One<'_> {
         Ok([base, today])
     }
 
-    /// Counts and measures one bench.
+    /// Counts one bench and measures it, unless both programs are identical and count alike: what they read may differ.
     #[allow(clippy::too_many_arguments)]
     fn measured(
         &self,
         sides: &Sides<'_>,
-        probes: &mut [Peer; 2],
+        mut probes: [Peer; 2],
         offers: &[Offer; 2],
         at: usize,
+        identical: bool,
         caught: &Caught,
         progress: &mut Progress,
         report: &mut Report,
@@ -128,29 +120,87 @@ impl One<'_> {
         if common.is_empty() {
             return Err("no variant exists on both sides".to_owned());
         }
-        turns::equal_work(offers[0], offers[1], &common)?;
+        let again = |side: usize| {
+            let offer = sides.probe(side)?.offer(at, true)?;
+            offer.ok_or_else(|| format!("{bench}: it is not offered once more"))
+        };
+        turns::equal_work(offers[0], offers[1], &common, &mut || Ok([again(0)?, again(1)?]))?;
         let plan = self.plan(offers, common.len());
         progress.say(&format!("counting {bench}"));
-        let mut notes = vec![];
         let no_valgrind = plan.no_valgrind(common.len());
-        let [base, today] = probes;
-        let counts =
-            [counts(base, no_valgrind.clone(), &mut notes)?, counts(today, no_valgrind, &mut notes)?];
-        let measuring = Measuring { sides, at, common: &common, offers, plan: &plan };
-        let taken = measuring.taken(caught, progress)?;
-        let asked = taken.asked;
-        if !taken.pairs.is_empty() {
-            report.benches.push(self.reported(&measuring, &taken, &counts, notes)?);
+        let (mut counts, mut notes) = ([vec![], vec![]], vec![]);
+        for Common { numbers, .. } in &common {
+            for (side, probe) in probes.iter_mut().enumerate() {
+                let (counted, failed) = counted(probe, numbers[side], no_valgrind.clone(), &mut notes)?;
+                counts[side].extend(counted);
+                for why in failed.into_iter().map(|why| format!("{bench}: {why}")) {
+                    // Said once, of both.
+                    if !report.not_compared.contains(&why) {
+                        report.not_compared.push(why);
+                    }
+                }
+            }
         }
-        Ok(asked)
+        drop(probes); // no other process is there when times are measured
+        let measuring = Measuring { sides, at, common: &common, offers, plan: &plan };
+        let reported = if identical && counts[0] == counts[1] {
+            self.identical(&measuring, &counts, notes)
+        } else {
+            let taken = measuring.taken(caught, progress)?;
+            report.asked = taken.asked;
+            if taken.pairs.is_empty() {
+                return Ok(taken.asked);
+            }
+            self.reported(&measuring, &taken, &counts, notes)?
+        };
+        for line in &reported.lines {
+            let lost = |counter: &String| {
+                format!(
+                    "{bench}: {} of {} are counted in the base only",
+                    counter.replace('_', " "),
+                    line.name
+                )
+            };
+            report.not_compared.extend(line.lost.iter().map(lost));
+        }
+        if self.arguments.gate_time && !reported.orders && !reported.identical {
+            report.not_compared.push(format!("{bench}: times, since link orders were not drawn"));
+        }
+        report.benches.push(reported);
+        Ok(report.asked)
+    }
+
+    fn profile(&self) -> Profile {
+        Profile { processes: self.arguments.pairs, ..Profile::STANDARD }
     }
 
     /// How much is measured of a bench with so many variants on both sides.
     fn plan(&self, offers: [&Offer; 2], variants: usize) -> Plan {
-        let profile = Profile { processes: self.arguments.pairs, ..Profile::STANDARD };
         let longest = |of: fn(&Offer) -> Duration| offers.map(of).into_iter().max().expect("two");
         let (call, set_up) = (longest(|offer| offer.call), longest(|offer| offer.set_up));
-        Plan::new(&profile, self.arguments.budget, 3 * variants, call, set_up)
+        Plan::new(&self.profile(), self.arguments.budget, 3 * variants, call, set_up)
+    }
+
+    /// Judges counts alone.
+    fn identical(
+        &self,
+        measured: &Measuring<'_>,
+        counts: &[Vec<Count>; 2],
+        notes: Vec<String>,
+    ) -> report::Bench {
+        let bench = &measured.offers[1].bench;
+        let (taken, allowed) = (Taken::default(), &self.arguments.allowed);
+        let mut lines = judged::lines(bench, measured.common, &taken, [&counts[0], &counts[1]], allowed);
+        lines.iter_mut().for_each(|line| line.reason = None);
+        let measured = IDENTICAL.to_owned();
+        report::Bench {
+            bench: bench.clone(),
+            measured,
+            lines,
+            notes,
+            identical: true,
+            ..report::Bench::default()
+        }
     }
 
     /// Judges what was measured, and keeps its samples.
@@ -188,6 +238,7 @@ impl One<'_> {
             lines,
             notes,
             identical: false,
+            orders: not_drawn.is_none(),
             samples: Some(samples.display().to_string()),
         })
     }
@@ -196,7 +247,7 @@ impl One<'_> {
 /// What both sides offer as their bench of this number; none if there are fewer.
 fn offered(probes: &mut [Peer; 2], at: usize) -> Result<Option<[Offer; 2]>, String> {
     let [base, today] = probes;
-    match [base, today].map(|probe| probe.offer(at.min(1), false)) {
+    match [base, today].map(|probe| probe.offer(at, false)) {
         [Err(why), _] | [_, Err(why)] => Err(why),
         [Ok(None), Ok(None)] => Ok(None),
         [Ok(Some(base)), Ok(Some(today))] if base.name == today.name => Ok(Some([base, today])),
@@ -208,20 +259,21 @@ fn offered(probes: &mut [Peer; 2], at: usize) -> Result<Option<[Offer; 2]>, Stri
     }
 }
 
-/// What is exact, of one side.
-fn counts(
+/// What is exact of a variant, and why something of it could not be counted. What is left out is noted.
+fn counted(
     probe: &mut Peer,
+    variant: usize,
     no_valgrind: Option<String>,
     notes: &mut Vec<String>,
-) -> Result<Vec<Count>, String> {
-    let Answer::Counted { counts, left_out, failed } = probe.ask(&Request::Count { no_valgrind })? else {
+) -> Result<(Vec<Count>, Vec<String>), String> {
+    let request = Request::Count { variant, no_valgrind };
+    let Answer::Counted { counts, left_out, failed } = probe.ask(&request)? else {
         return Err("a side answered something else than counts".to_owned());
     };
-    for why in left_out.into_iter().chain(failed) {
-        // Said once, of both.
+    for why in left_out {
         if !notes.contains(&why) {
             notes.push(why);
         }
     }
-    Ok(counts)
+    Ok((counts, failed))
 }

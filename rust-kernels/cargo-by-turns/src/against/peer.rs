@@ -24,8 +24,10 @@ pub struct How<'a> {
     pub package: &'a Package,
     pub filters: &'a [String],
     pub pin: Option<usize>,
-    /// It answers within this.
+    /// It answers within this when it measures.
     pub limit: Duration,
+    /// It proves, and counts a variant, within this besides.
+    pub budget: Duration,
     /// Takes what it says of errors.
     pub errors: PathBuf,
 }
@@ -34,6 +36,7 @@ pub struct How<'a> {
 pub struct Peer {
     side: String,
     limit: Duration,
+    budget: Duration,
     errors: PathBuf,
     child: Child,
     socket: UnixStream,
@@ -48,10 +51,9 @@ impl Peer {
     pub fn start(program: &Path, how: &How<'_>) -> Result<Self, String> {
         let failed = |error: io::Error| format!("{}: a process could not be started: {error}", how.side);
         let (socket, theirs) = UnixStream::pair().map_err(failed)?;
-        socket.set_read_timeout(Some(how.limit)).map_err(failed)?;
         let number = theirs.as_raw_fd();
         let mut command = Command::new(program);
-        // As cargo starts a bench.
+        // As cargo starts a bench, but for `[env]` of its configuration and for folders of shared libraries.
         command.args(how.filters).arg("--bench").current_dir(&how.package.folder);
         command.env("CARGO_MANIFEST_DIR", &how.package.folder).env("CARGO_PKG_NAME", &how.package.name);
         command.env(SERVE, number.to_string()).env("BY_TURNS_PADDING", draw::padding());
@@ -68,8 +70,8 @@ impl Peer {
         // SAFETY: between fork and exec it makes a system call only.
         let child = unsafe { command.pre_exec(left_open) }.spawn().map_err(failed)?;
         let answers = BufReader::new(socket.try_clone().map_err(failed)?);
-        let (side, limit, errors) = (how.side.to_owned(), how.limit, how.errors.clone());
-        Ok(Self { side, limit, errors, child, socket, answers })
+        let (side, errors) = (how.side.to_owned(), how.errors.clone());
+        Ok(Self { side, limit: how.limit, budget: how.budget, errors, child, socket, answers })
     }
 
     /// What the bench offers that is so many further on in its program; `None` if there are fewer.
@@ -80,7 +82,7 @@ impl Peer {
         for request in vec![Request::Next; further].into_iter().chain([Request::Prove { brief }]) {
             let _ = self.say(&request); // it may have no other bench, and have ended
         }
-        let Some(line) = self.line()? else { return Ok(None) };
+        let Some(line) = self.line(true)? else { return Ok(None) };
         Offer::read(&line).map(Some).map_err(|why| format!("{}: {why}", self.side))
     }
 
@@ -90,7 +92,8 @@ impl Peer {
     /// What failed, and that it does not answer.
     pub fn ask(&mut self, request: &Request) -> Result<Answer, String> {
         self.say(request)?;
-        let line = self.line()?.ok_or_else(|| format!("{}: its process ended early", self.side))?;
+        let long = matches!(request, Request::Count { .. });
+        let line = self.line(long)?.ok_or_else(|| format!("{}: its process ended early", self.side))?;
         match Answer::read(&line) {
             Ok(Answer::Failed(why)) | Err(why) => Err(format!("{}: {why}", self.side)),
             Ok(answer) => Ok(answer),
@@ -101,13 +104,19 @@ impl Peer {
         self.socket.write_all(request.line().as_bytes()).map_err(|_| self.ended())
     }
 
-    /// `None` where it has ended well.
-    fn line(&mut self) -> Result<Option<String>, String> {
+    /// `None` where it has ended well. What takes `long` may take the budget as well.
+    fn line(&mut self, long: bool) -> Result<Option<String>, String> {
+        let (within, options) = match long {
+            true => (self.limit.saturating_add(self.budget), "--limit and --budget"),
+            false => (self.limit, "--limit"),
+        };
+        let set = self.socket.set_read_timeout(Some(within));
+        set.map_err(|error| format!("{}: {error}", self.side))?;
         let mut line = String::new();
         match self.answers.read_line(&mut line) {
             Ok(1..) => Ok(Some(line)),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                Err(format!("{} did not answer within {} (--limit)", self.side, shown(self.limit)))
+                Err(format!("{} did not answer within {} ({options})", self.side, shown(within)))
             }
             _ if self.child.wait().is_ok_and(|status| status.success()) => Ok(None),
             _ => Err(self.ended()),

@@ -6,6 +6,7 @@ use by_turns_core::base::markdown::plain;
 use by_turns_core::base::number::{grouped, time};
 use by_turns_core::count::table::COUNTERS;
 use by_turns_core::judge::verdict::Verdict;
+use by_turns_core::run::process::Asked;
 use serde_json::{Value, json};
 
 use crate::against::judged::Line;
@@ -18,8 +19,10 @@ pub struct Bench {
     pub measured: String,
     pub lines: Vec<Line>,
     pub notes: Vec<String>,
-    /// Whether both programs are one, and nothing was measured.
+    /// Whether both programs are one, and no times were measured.
     pub identical: bool,
+    /// Whether each process had a link order of its own. Else a slower variant may be so in another build only.
+    pub orders: bool,
     /// The folder of the samples.
     pub samples: Option<String>,
 }
@@ -38,6 +41,8 @@ pub struct Report {
     pub locks: Vec<String>,
     /// Whether a slower variant is worse.
     pub gate_time: bool,
+    /// What a signal asked for, that ended it.
+    pub asked: Option<Asked>,
 }
 
 /// The policy.
@@ -46,17 +51,24 @@ const TIME: &str = "Counts gate, by their limits, and so does a variant that is 
 
 impl Report {
     /// Whether it got worse by the stated policy.
-    fn worse(&self, line: &Line) -> bool {
-        !line.grown.is_empty() || self.gate_time && line.verdict == Some(Verdict::Slower)
+    fn worse(&self, bench: &Bench, line: &Line) -> bool {
+        !line.grown.is_empty() || self.gate_time && bench.orders && line.verdict == Some(Verdict::Slower)
     }
 
-    /// 0 if nothing got worse, 1 if something did, 2 if something could not be compared.
+    /// How many variants did.
+    fn all_worse(&self) -> usize {
+        let of = |bench: &Bench| bench.lines.iter().filter(|line| self.worse(bench, line)).count();
+        self.benches.iter().map(of).sum()
+    }
+
+    /// 0 if nothing got worse, 1 if something did, 2 if something could not be compared, and others for signals.
     pub fn status(&self) -> u8 {
-        let mut lines = self.benches.iter().flat_map(|bench| &bench.lines);
-        match lines.any(|line| self.worse(line)) {
-            true => 1,
-            false if !self.not_compared.is_empty() || self.benches.is_empty() => 2,
-            false => 0,
+        match (self.asked, self.all_worse()) {
+            (Some(Asked::Interrupt), _) => 130,
+            (Some(Asked::Terminate), _) => 143,
+            (None, 1..) => 1,
+            (None, 0) if !self.not_compared.is_empty() || self.benches.is_empty() => 2,
+            (None, 0) => 0,
         }
     }
 
@@ -79,9 +91,8 @@ impl Report {
     }
 
     fn word(&self) -> String {
-        let worse =
-            self.benches.iter().flat_map(|bench| &bench.lines).filter(|line| self.worse(line)).count();
-        match (worse, self.status()) {
+        match (self.all_worse(), self.status()) {
+            (0, 130..) => "**interrupted**; nothing got worse until then".to_owned(),
             (0, 2) => "**not everything could be compared**".to_owned(),
             (0, _) => "nothing got worse".to_owned(),
             (1, _) => "**1 variant got worse**".to_owned(),
@@ -103,9 +114,6 @@ impl Bench {
     fn markdown(&self) -> String {
         let Self { bench, measured, lines, notes, .. } = self;
         let mut text = format!("**{}**: {measured}\n\n", plain(bench));
-        if self.identical {
-            return text;
-        }
         let seen = |counter: &&str| lines.iter().any(|line| line.counts.contains_key(*counter));
         let counters: Vec<&str> = COUNTERS.iter().map(|(counter, _)| *counter).filter(seen).collect();
         let heads = counters.iter().map(|counter| format!(" {} |", counter.replace('_', " ")));
@@ -114,7 +122,11 @@ impl Bench {
         let _ = writeln!(text, "|---|--:|--:|--:|---|{}", "--:|".repeat(counters.len()));
         for line in lines {
             let ns = line.time_ns.map(|ns| ns.map_or(String::new(), time));
-            let verdict = line.verdict.map_or("none".to_owned(), |verdict| verdict.to_string());
+            let verdict = match line.verdict {
+                Some(verdict) => verdict.to_string(),
+                None if self.identical => "identical".to_owned(),
+                None => "none".to_owned(),
+            };
             let _ = write!(
                 text,
                 "| {} | {} | {} | {} | {verdict} |",
@@ -150,7 +162,7 @@ impl Bench {
     }
 
     fn json(&self, report: &Report) -> Value {
-        let lines: Vec<Value> = self.lines.iter().map(|line| line.json(report.worse(line))).collect();
+        let lines: Vec<Value> = self.lines.iter().map(|line| line.json(report.worse(self, line))).collect();
         json!({
             "bench": self.bench, "measured": self.measured, "identical": self.identical, "variants": lines,
             "notes": self.notes, "samples": self.samples,
@@ -235,6 +247,7 @@ mod tests {
         let bench = Bench {
             bench: "own".to_owned(),
             measured: "6 pairs".to_owned(),
+            orders: true,
             lines: vec![line],
             ..Bench::default()
         };
@@ -246,6 +259,13 @@ mod tests {
         assert_eq!(report(&[], Verdict::Slower).status(), 0, "time does not gate");
         assert_eq!(Report { gate_time: true, ..report(&[], Verdict::Slower) }.status(), 1);
         assert_eq!(Report { gate_time: true, ..report(&[], Verdict::Undecided) }.status(), 0);
+        let mut one_build = Report { gate_time: true, ..report(&[], Verdict::Slower) };
+        one_build.benches[0].orders = false;
+        assert_eq!(one_build.status(), 0, "it may be slower because of where the linker put it");
+        for (asked, status) in [(Asked::Interrupt, 130), (Asked::Terminate, 143)] {
+            let ended = Report { asked: Some(asked), ..report(&["instructions"], Verdict::Same) };
+            assert_eq!((ended.status(), ended.json()["status"].as_u64()), (status, Some(status.into())));
+        }
         assert_eq!(report(&["instructions"], Verdict::Faster).status(), 1);
         let lost = vec!["other".to_owned()];
         assert_eq!(Report { not_compared: lost.clone(), ..report(&[], Verdict::Same) }.status(), 2);

@@ -6,14 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use by_turns_core::base::random;
+use by_turns_core::base::random::{self, Random};
 use by_turns_core::run::budget::{Plan, TRIAL, WARM_UP};
 use by_turns_core::run::link;
 use by_turns_core::run::process::{Asked, Caught};
 use by_turns_core::run::progress::{self, Progress};
 use by_turns_core::run::protocol::{Answer, Offer, Offered, Request};
 use by_turns_core::run::work::{fingerprint, shown};
-use by_turns_core::trial::rounds;
 use by_turns_core::trial::undisturbed::Disturbance;
 
 use crate::against::build::Built;
@@ -33,6 +32,7 @@ pub struct Sides<'a> {
     pub filters: &'a [String],
     pub pin: Option<usize>,
     pub limit: Duration,
+    pub budget: Duration,
     pub folder: &'a Path,
 }
 
@@ -49,6 +49,7 @@ impl Sides<'_> {
             filters: self.filters,
             pin: self.pin,
             limit: self.limit,
+            budget: self.budget,
             errors: self.folder.join(format!("errors-{name}")),
         };
         Peer::start(program, &how)
@@ -86,17 +87,43 @@ pub fn name(offered: &Offered) -> String {
     if load.is_empty() { variant.clone() } else { format!("{variant} ({load})") }
 }
 
-/// Proves that both sides do equal work.
+/// So many further processes of each side show whether it prints one work in several ways, as a `HashMap` does.
+const PRINTED: usize = 4;
+
+/// Proves that both sides do equal work: they print the same, or the same words where a side prints other text in one of its other
+/// processes, whose offers come from `again`.
 ///
 /// # Errors
 /// Where they differ.
-pub fn equal_work(base: &Offer, today: &Offer, common: &[Common]) -> Result<(), String> {
+pub fn equal_work(
+    base: &Offer,
+    today: &Offer,
+    common: &[Common],
+    again: &mut dyn FnMut() -> Result<[Offer; 2], String>,
+) -> Result<(), String> {
+    let mut others: Vec<[Offer; 2]> = vec![];
+    let mut varies = |numbers: &[usize; 2]| {
+        let work = |offers: [&Offer; 2]| {
+            [0, 1].map(|side| offers[side].variants.get(numbers[side]).map(|one| one.work.clone()))
+        };
+        let first = work([base, today]);
+        for at in 0..PRINTED {
+            if others.len() == at {
+                others.push(again()?);
+            }
+            if work([&others[at][0], &others[at][1]]) != first {
+                return Ok::<_, String>(true);
+            }
+        }
+        Ok(false)
+    };
     for Common { offered, numbers } in common {
         let [one, other] = [&base.variants[numbers[0]], &today.variants[numbers[1]]];
         if one.units != other.units || one.unit != other.unit {
             return Err(format!("{}: its units of work differ between the sides", name(offered)));
         }
-        if fingerprint([one.work.clone()]) != fingerprint([other.work.clone()]) {
+        let words = |offered: &Offered| fingerprint([offered.work.clone()]);
+        if one.work != other.work && !(words(one) == words(other) && varies(numbers)?) {
             let [of_base, of_today] = shown([one.work.clone(), other.work.clone()]);
             return Err(format!(
                 "{} does not do equal work on both sides, so times say nothing:\n  the base{of_base}\n  today{of_today}",
@@ -209,12 +236,10 @@ impl Measuring<'_> {
     ) -> Result<[Option<u32>; 3], String> {
         say();
         let drawn = self.drawn(taken.pairs.len() as u32)?;
-        let mut peers = self.started(&drawn)?;
-        let compared = (0..self.common.len()).flat_map(|at| [(3 * at, 3 * at + 1), (3 * at, 3 * at + 2)]);
-        let neighbours = rounds::neighbours(3 * self.common.len(), compared);
+        let mut peers = self.started(&drawn, &mut Random::of(taken.seed, !taken.rounds))?;
         for round in taken.rounds..taken.rounds + rounds {
-            for (position, index) in rounds::order(taken.seed, round, &neighbours).into_iter().enumerate() {
-                let (variant, side) = (index / 3, index % 3);
+            let mut random = Random::of(taken.seed, round);
+            for (position, (variant, side)) in order(self.common.len(), &mut random).into_iter().enumerate() {
                 let request = Request::Trial {
                     variant: self.common[variant].numbers[PROGRAM[side]],
                     warm_up: WARM_UP,
@@ -264,7 +289,8 @@ impl Measuring<'_> {
         Ok(drawn)
     }
 
-    fn started(&self, drawn: &Drawn) -> Result<[Peer; 3], String> {
+    /// In an order drawn by lot, in which they stand.
+    fn started(&self, drawn: &Drawn, random: &mut Random) -> Result<[Peer; 3], String> {
         let start = |side: usize| {
             let of = PROGRAM[side];
             let mut peer = self.sides.start(&drawn.programs[side], side, &side.to_string())?;
@@ -274,8 +300,27 @@ impl Measuring<'_> {
             same_input(SIDES[side], &offer, self.offers[of])?;
             Ok::<_, String>(peer)
         };
-        Ok([start(0)?, start(1)?, start(2)?])
+        let mut sides = [0, 1, 2];
+        random.shuffle(&mut sides);
+        let mut peers = [None, None, None];
+        for side in sides {
+            peers[side] = Some(start(side)?);
+        }
+        Ok(peers.map(|peer| peer.expect("each was started")))
     }
+}
+
+/// The variants and sides of a round. Variants come in an order drawn by lot, and so do the three trials of each: none of the sides
+/// is first, last, or behind a trial of its own more often than another.
+fn order(variants: usize, random: &mut Random) -> Vec<(usize, usize)> {
+    let mut variants: Vec<usize> = (0..variants).collect();
+    random.shuffle(&mut variants);
+    let trials = variants.into_iter().flat_map(|variant| {
+        let mut sides = [0, 1, 2];
+        random.shuffle(&mut sides);
+        sides.map(|side| (variant, side))
+    });
+    trials.collect()
 }
 
 /// Refuses to measure a process whose baselines do other work than those of the first one of its side.
@@ -326,11 +371,46 @@ mod tests {
     }
 
     #[test]
-    fn equal_work_is_equal_in_any_order_of_a_set_and_another_is_shown() {
+    fn each_side_stands_at_each_place_and_behind_itself_equally_often() {
+        let mut random = Random::of(1, 0);
+        let rounds: Vec<_> = (0..3_000).map(|_| order(2, &mut random)).collect();
+        let mut places = [[0; 3]; 3];
+        for round in &rounds {
+            for (place, (variant, side)) in round.iter().enumerate() {
+                assert_eq!(*variant, round[place / 3 * 3].0, "{round:?}");
+                places[*side][place % 3] += 1;
+            }
+        }
+        // 2,000 are expected, with a standard deviation of 37; and 333 of 17.
+        assert!(places.iter().flatten().all(|times| (1_800..2_200).contains(times)), "{places:?}");
+        let mut itself = [0; 3];
+        let alone: Vec<_> = (0..3_000).flat_map(|_| order(1, &mut random)).collect();
+        alone.windows(2).filter(|two| two[0] == two[1]).for_each(|two| itself[two[0].1] += 1);
+        assert!(itself.iter().all(|times| (250..420).contains(times)), "{itself:?}");
+    }
+
+    #[test]
+    fn equal_work_is_equal_in_any_order_of_a_set_alone_and_another_is_shown() {
         let (base, other) = (offer(&[("a", "{1, 2}")]), offer(&[("a", "{2, 1}")]));
         let common = matched(&base, &other).0;
-        assert_eq!(equal_work(&base, &other, &common), Ok(()));
-        let why = equal_work(&base, &offer(&[("a", "{1, 3}")]), &common).unwrap_err();
+        let equal_work = |base: &Offer, today: &Offer, again: [&Offer; 2]| {
+            let mut times = 0;
+            let mut again = || {
+                times += 1;
+                Ok(if times < PRINTED { [base.clone(), today.clone()] } else { again.map(Clone::clone) })
+            };
+            super::equal_work(base, today, &common, &mut again)
+        };
+        assert_eq!(equal_work(&base, &other, [&base, &base]), Ok(()), "today prints it in both orders");
+        assert!(equal_work(&base, &other, [&base, &other]).is_err(), "each prints it in one");
+        for [one, two] in
+            [["[1, 2, 3]", "[3, 2, 1]"], ["[-1, 2]", "[1, -2]"], ["[[1], [2, 3]]", "[[1, 2], [3]]"]]
+        {
+            let [one, two] = [one, two].map(|work| offer(&[("a", work)]));
+            assert!(equal_work(&one, &two, [&one, &two]).is_err(), "{one:?}");
+        }
+        let another = offer(&[("a", "{1, 3}")]);
+        let why = equal_work(&base, &another, [&other, &other]).unwrap_err();
         assert!(why.ends_with("\n  the base did {1, 2}\n  today did {1, 3}"), "{why}");
         assert!(same_input("base", &base, &other).is_ok());
         assert!(
