@@ -22,6 +22,8 @@ from experiments.methods import Unable, run
 CRATE = ROOT / "experiments" / "against"
 TARGET = ROOT / "target" / "against-turns"
 WAYS = ("one process", "two processes")
+#: Link orders would differ between processes, and not within one.
+ALIKE = "--no-layouts"
 #: `ns` is of an item; `off` is the ratio of the baseline to itself; `trial_ms` is what a trial takes between processes,
 #: with its share of their start.
 COLUMNS = {"run": pl.Int64, "way": pl.String, "load": pl.String, "ns": pl.Float64, "off": pl.Float64}
@@ -60,7 +62,19 @@ def summary(rows: pl.DataFrame) -> pl.DataFrame:
 
 def in_one(folder: Path, seconds: float) -> list[tuple]:
     """The baselines of the bench, by its JSON."""
-    words = ["cargo", "bench", "--quiet", "--bench", "sums", "--", "--budget", f"{seconds:g}s", "--format", "json"]
+    words = [
+        "cargo",
+        "bench",
+        "--quiet",
+        "--bench",
+        "sums",
+        "--",
+        "--budget",
+        f"{seconds:g}s",
+        "--format",
+        "json",
+        ALIKE,
+    ]
     lines = json.loads(_ran(words, folder))["variants"]
     controls = {line["load"]: line["ratio"][0] for line in lines if line["control"]}
     baselines = [line for line in lines if line["variant"] == "sum" and not line["control"]]
@@ -69,7 +83,7 @@ def in_one(folder: Path, seconds: float) -> list[tuple]:
 
 def in_two(folder: Path, seconds: float) -> list[tuple]:
     """The base of the same variants, which is its own control."""
-    words = [ROOT / "target" / "release" / "cargo-by-turns", "--against", "main", "--budget", f"{seconds:g}s"]
+    words = [ROOT / "target" / "release" / "cargo-by-turns", "--against", "main", "--budget", f"{seconds:g}s", ALIKE]
     (bench,) = json.loads(_ran([*words, "--json", "--quiet", "--allow", "instructions=100"], folder))["benches"]
     about = json.loads(Path(bench["samples"], "against.json").read_text(encoding="utf-8"))
     trial_ms = 1000 * about["elapsed_s"] / (3 * len(bench["variants"]) * about["rounds"])

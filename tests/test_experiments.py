@@ -268,7 +268,7 @@ def test_what_tools_say_of_a_change_is_read():
         "instructions": ("slower", 1.1, None, None),
     }
     report["benches"][0] |= {"identical": True, "variants": []}
-    assert {reading.said for reading in no_ops.read_against(json.dumps(report)).values()} == {"same"}
+    assert {reading.said for reading in no_ops.read_against(json.dumps(report)).values()} == {"identical"}
     assert no_ops.read_divan("╰─ work  1.1 µs      │ 2 µs      │ 1.25 µs      │ 1.3 µs │ 100 │ 100") == 1250
     assert no_ops.read_zenbench("[zenbench] FAIL: confirmed regression exceeds 1% margin").said == "slower"
     with pytest.raises(methods.Unable):

@@ -3,7 +3,7 @@
 pub type Item = [u128; 4];
 
 pub fn items() -> Vec<Item> {
-    (0..100).map(|at| [7, 12_345 + at, u128::from(u64::MAX) - at, u128::MAX / (at + 1)]).collect()
+    (0..100).map(|at| [7, 12_345 + at, u128::from(u64::MAX) - at, u128::MAX - at]).collect()
 }
 
 pub fn one(item: &Item) -> u64 {
