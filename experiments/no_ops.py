@@ -174,7 +174,7 @@ def against(folder: Path, seconds: float) -> Said:
 
 
 def read_against(printed: str) -> Said:
-    """What it says, in JSON, of the only variant. Instructions that change by over 1 % count either way, as times do."""
+    """What it says, in JSON,. Instructions that change by over 1 % count either way, as times do."""
     (bench,) = json.loads(printed)["benches"]
     if bench["identical"]:
         return {"by-turns": Reading("identical"), "instructions": Reading("identical")}
