@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::budget::{self, Profile};
+use by_turns_core::count::table::COUNTERS;
+use by_turns_core::run::budget::{self, Profile};
 
 use crate::builder::Variant;
-use crate::counts::COUNTERS;
 use crate::format::Format;
 use by_turns_core::base::key::Key;
 

@@ -9,14 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::places::places;
-use crate::report::Report;
+use crate::report::{ITERATION, Report};
 use by_turns_core::base::key::{Key, escaped, file_name};
 use by_turns_core::base::tolerance;
 use by_turns_core::judge::pairs::Pair;
 use by_turns_core::trial::bencher::{Prepared, Workload};
-
-/// The unit where none is given.
-pub(crate) const ITERATION: &str = "iteration";
 
 /// Several ways of doing the same work, the variants, which are compared with the first of them.
 ///

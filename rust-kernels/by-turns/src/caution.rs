@@ -5,8 +5,8 @@ use std::hint::black_box;
 use std::io::Write;
 use std::path::Path;
 
-use crate::files::at;
 use by_turns_core::base::number::time;
+use by_turns_core::run::files::at;
 use by_turns_core::trial::sampling::{BATCH, timed};
 use by_turns_core::trial::undisturbed::{Disturbance, take_disturbance};
 

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use crate::builder::{Bench, Variant};
 use crate::equal_work;
-use crate::files::{Running, named};
 use crate::places::places;
 use by_turns_core::base::allocator;
 use by_turns_core::base::csv;
@@ -15,8 +14,8 @@ use by_turns_core::base::key::Key;
 use by_turns_core::base::lock;
 use by_turns_core::count::allocations;
 use by_turns_core::count::callgrind::{self, Place};
-pub use by_turns_core::count::table::COUNTERS;
 use by_turns_core::count::table::Count;
+use by_turns_core::run::files::{Running, named};
 use by_turns_core::trial::bencher::TrialError;
 
 /// Puts the allocator that counts into the program. One load for each allocation, in all variants alike, is what it adds to

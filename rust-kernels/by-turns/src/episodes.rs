@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::budget::{TRIAL, WARM_UP};
 use crate::caution;
 use crate::equal_work::failed;
-use crate::files::{at, last_lines};
 use crate::places::Places;
-use crate::process::{self, Asked, Caught};
 use by_turns_core::base::csv;
 use by_turns_core::base::key::Key;
+use by_turns_core::run::budget::{TRIAL, WARM_UP};
+use by_turns_core::run::files::{at, last_lines};
+use by_turns_core::run::process::{self, Asked, Caught};
 use by_turns_core::trial::bencher::Bencher;
 use by_turns_core::trial::draw;
 use by_turns_core::trial::rounds;

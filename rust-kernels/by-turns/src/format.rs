@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::counts::COUNTERS;
 use crate::report::{Report, VariantReport};
 use by_turns_core::base::csv;
 use by_turns_core::base::markdown::plain;
 use by_turns_core::base::number::grouped;
+use by_turns_core::count::table::COUNTERS;
 
 /// How a table, or a list of names, is printed.
 #[derive(Clone, Copy, Debug, PartialEq)]

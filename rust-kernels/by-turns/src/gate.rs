@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::counts::{COUNTERS, Counted};
+use crate::counts::Counted;
 use crate::report::named;
 use by_turns_core::base::key::Key;
 use by_turns_core::base::markdown::plain;
 use by_turns_core::base::number::grouped;
-use by_turns_core::count::table::{Change, Count};
+use by_turns_core::count::table::{COUNTERS, Change, Count};
 
 /// What became of the counts.
 #[derive(Debug, PartialEq)]

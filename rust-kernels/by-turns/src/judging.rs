@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use crate::budget::Profile;
 use crate::builder::{Bench, Variant};
 use crate::report::{VariantReport, to_decide, wider};
 use crate::store;
@@ -13,6 +12,7 @@ use by_turns_core::count::table::Count;
 use by_turns_core::judge::interval::{Estimate, LEAST_EPISODES, median};
 use by_turns_core::judge::pairs::Trials;
 use by_turns_core::judge::verdict::{Row, Verdict, judge};
+use by_turns_core::run::budget::Profile;
 
 impl<W: PartialEq + Debug> Bench<'_, W> {
     /// A line for each variant; what is to be said of them is added to the notes.

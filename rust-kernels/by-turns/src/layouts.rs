@@ -12,9 +12,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::files::{Running, at, output};
 use crate::places::{Places, metadata};
 use by_turns_core::base::lock;
+use by_turns_core::run::files::{Running, at, output};
 use by_turns_core::run::link::{self, Linked};
 
 /// Begins the names of archives.

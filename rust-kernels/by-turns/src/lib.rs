@@ -18,8 +18,6 @@ mod report;
 mod serve;
 mod store;
 
-use by_turns_core::run::{budget, files, process, progress};
-
 pub use builder::{Bench, Turn};
 pub use by_turns_core::base::tolerance;
 pub use report::{Report, VariantReport};

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::files::{at, output};
-use crate::process;
+use by_turns_core::run::files::{at, output};
+use by_turns_core::run::process;
 
 /// What is known from the start.
 pub struct Places {

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::builder::ITERATION;
-use crate::counts::COUNTERS;
-use crate::files::{Running, at};
 use by_turns_core::base::key::Key;
 use by_turns_core::base::number::{grouped, rate, time};
+use by_turns_core::count::table::COUNTERS;
 use by_turns_core::judge::verdict::{Judged, Needed, Verdict};
+use by_turns_core::run::files::{Running, at};
+
+/// The unit where none is given.
+pub const ITERATION: &str = "iteration";
 
 /// All that a bench says, as `--format json` prints it; displayed, it is the table. [`Bench::on_report`](crate::Bench::on_report)
 /// hands it over.

@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::budget::{Profile, TRIAL, WARM_UP};
 use crate::builder::{Bench, Variant};
 use crate::caution;
-use crate::files::{Running, at, output, rustc};
 use by_turns_core::base::clock::Utc;
 use by_turns_core::base::machine::{self, Machine};
+use by_turns_core::run::budget::{Profile, TRIAL, WARM_UP};
+use by_turns_core::run::files::{Running, at, output, rustc};
 use by_turns_core::trial::undisturbed::Disturbance;
 
 /// First line of the table of samples.

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Of this crate, the one that it builds on and the other one that does: a layer uses itself and those before it. The last
+/// Of this crate, the one that it builds on and the others that do: a layer uses itself and those before it. The last
 /// one has no folders.
 const LAYERS: [(&str, &[&str]); 3] = [
     ("harness", &["base", "provenance", "store", "study", "measure"]),
-    ("by-turns-core", &["base", "trial", "count", "judge", "glance"]),
+    ("by-turns-core", &["base", "trial", "count", "judge", "run", "glance"]),
     ("by-turns", &[""]),
 ];
 
