@@ -283,7 +283,9 @@ def _made(name: str) -> Path:
     shutil.copy(crates.CRATE / "Cargo.lock", folder / "tools")
     for file in ("Cargo.lock", "rust-toolchain.toml"):
         shutil.copy(ROOT / file, folder)
-    shutil.copy(TEMPLATE / "Cargo.toml", folder)
+    for place in (".", "tools"):
+        # As Cargo.toml, cargo would read it in every repository that fetches this one.
+        shutil.copy(TEMPLATE / place / "manifest.toml", folder / place / "Cargo.toml")
     facts = {"NAME": name, "EDITION": CRATES[name], "FEATURES": FEATURES.get(name, ""), "ROOT": str(ROOT)}
     for path in (folder / "Cargo.toml", folder / "tools" / "Cargo.toml", folder / "benches" / "work.rs"):
         text = re.sub("|".join(facts), lambda found: facts[found[0]], path.read_text(encoding="utf-8"))
