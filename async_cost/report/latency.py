@@ -33,7 +33,7 @@ ADVICE = (
 )
 CAUTION = (
     "Compare rows within a block: one driver, as many threads. Averages over builds and hours, of notebook cells, on cloud "
-    "machines with two cores; programs and single builds differ. Not measured: `std` against async locks, flume, "
+    "machines with two cores; programs and single builds differ. Not measured: flume, "
     "crossbeam, `io_uring`, a network."
 )
 #: What the machine of a reader is called beside the committed ones.

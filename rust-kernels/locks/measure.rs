@@ -622,8 +622,11 @@ pub fn done_anyway() -> Counts {
     Counts::from([("done_anyway", runtime.block_on(runtime.spawn(dropped)).expect("no panic"))])
 }
 
-/// What counts, by name, and what it must come to.
-pub fn given_up() -> Vec<(&'static str, fn() -> Counts, Counts)> {
+/// A lock, what counts, and what that must come to.
+pub type Table = (&'static str, fn() -> Counts, Counts);
+
+/// All that can be given up.
+pub fn given_up() -> Vec<Table> {
     let of = |served, in_order, at_once, free| {
         Counts::from([("served", served), ("in_order", in_order), ("at_once", at_once), ("free", free)])
     };
@@ -662,6 +665,9 @@ pub const BYSTANDER: &str = "bystander";
 /// How long another thread holds a lock; and while that is proved, so long that nothing else takes as long.
 const HOLD: Duration = Duration::from_millis(1);
 const LONG_HOLD: Duration = Duration::from_millis(20);
+/// Does so many iterations on a runtime.
+pub type Timed = Rc<dyn Fn(&Runtime, u64) -> Duration>;
+
 /// What is timed, and what its proof must come to.
 #[derive(Clone)]
 pub struct Row {
@@ -673,8 +679,7 @@ pub struct Row {
     pub bytes: usize,
     pub expected: Counts,
     pub count: Rc<dyn Fn() -> Counts>,
-    /// So many iterations.
-    pub time: Rc<dyn Fn(&Runtime, u64) -> Duration>,
+    pub time: Timed,
 }
 
 impl Row {
