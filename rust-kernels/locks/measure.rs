@@ -58,7 +58,7 @@ use std::ops::{Deref, DerefMut};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -363,7 +363,8 @@ impl Holding for Elsewhere {
 // # Tasks that want it
 //
 // Each task gets the lock so many times. A task starts the tasks and waits for them: none of them is the root of
-// `block_on`, which [costs more to wake](../runtimes/measure.ipynb).
+// `block_on`, which [costs more to wake](../runtimes/measure.ipynb). On two threads, the first two tasks wait for each other
+// before they begin: otherwise one thread may be done with both before the other one is awake, and nothing was contended.
 
 // %%
 /// How many tasks want the lock, how often each in one iteration, and how many threads run them: with one, it is the
@@ -376,9 +377,9 @@ pub struct Load {
 }
 
 impl Load {
-    /// Some thousand acquisitions an iteration, so that starting the tasks disappears.
+    /// Thousands of acquisitions an iteration, so that beginning and ending disappear, and more than 128 for each task.
     pub fn new(tasks: u64, threads: usize) -> Self {
-        Self { tasks, threads, times: (1_000 / tasks).max(20) }
+        Self { tasks, threads, times: (1_000 / tasks).max(150) }
     }
 
     /// How it is called in the data.
@@ -410,8 +411,17 @@ impl<L: Across> Lock for Yielding<L> {
     }
 }
 
-/// What one task does, and the sum of what it sees.
-async fn acquire_often<L: Lock>(lock: Arc<L>, times: u64) -> u64 {
+/// A lock, how many tasks have begun, and since when as many as there are threads have.
+type Shared<L> = Arc<(L, AtomicU64, OnceLock<Instant>)>;
+
+/// What one task does, once `meeting` tasks have begun, and the sum of what it sees.
+async fn acquire_often<L: Lock>(shared: Shared<L>, meeting: u64, times: u64) -> u64 {
+    let (lock, begun, start) = &*shared;
+    begun.fetch_add(1, Ordering::Relaxed);
+    while begun.load(Ordering::Relaxed) < meeting {
+        thread::yield_now();
+    }
+    start.get_or_init(Instant::now);
     let mut sum = 0;
     for _ in 0..times {
         sum += lock.add().await;
@@ -462,11 +472,11 @@ async fn watched<F: Future>(future: F, seen: Arc<Seen>) -> F::Output {
 /// # Panics
 /// If the sum is another one than it must be.
 async fn contend<L: Lock>(load: Load, iterations: u64, watch: Option<Arc<Seen>>) -> Duration {
-    let (lock, times) = (Arc::new(L::new()), iterations * load.times);
-    let start = Instant::now();
+    let shared: Shared<L> = Arc::new((L::new(), AtomicU64::new(0), OnceLock::new()));
+    let (meeting, times) = (load.tasks.min(load.threads as u64), iterations * load.times);
     let tasks: Vec<_> = (0..load.tasks)
         .map(|_| {
-            let task = acquire_often(Arc::clone(&lock), times);
+            let task = acquire_often(Arc::clone(&shared), meeting, times);
             match &watch {
                 None => tokio::spawn(task),
                 Some(seen) => tokio::spawn(watched(task, Arc::clone(seen))),
@@ -477,7 +487,7 @@ async fn contend<L: Lock>(load: Load, iterations: u64, watch: Option<Arc<Seen>>)
     for task in tasks {
         sum += task.await.expect("no panic");
     }
-    let elapsed = start.elapsed();
+    let elapsed = shared.2.get().expect("they have begun").elapsed();
     let all = load.tasks * times;
     let expected = if L::READS { all } else { all * (all + 1) / 2 };
     assert_eq!(sum, expected, "{} lets two in at once, or loses one", L::NAME);
@@ -504,15 +514,17 @@ pub fn counted<L: Lock>(load: Load) -> Counts {
 }
 
 // %% [markdown]
-// A hundred tasks on one thread, with a yield: each acquisition of a tokio mutex takes two polls, one that has got it and
-// yields, and one that goes on, gives it back and asks again. tokio also makes a task yield when it has got its locks, its
-// messages and the like 128 times at once; async-lock has no such budget.
+// Two tasks on one thread, with a yield: each acquisition takes two polls, one that has got the lock and yields, and one
+// that goes on, gives it back and asks again. Without a yield nobody should ever find the lock taken. But tokio makes a task
+// yield when it has got its locks, its messages and the like 128 times in one poll, and its mutex counts that when it has been
+// got: the task yields with the lock in its hand. All others queue up for it; whoever gives it back asks again at the end of
+// the queue; so from then on each acquisition is a poll. async-lock counts nothing.
 
 // %% tags=["active-ipynb"]
-// for load in [Load::new(1, 1), Load::new(100, 1)] {
-//     println!("{}: {:?}", load.parameter(), counted::<TokioMutex>(load));
-//     println!("the same across a yield: {:?}", counted::<Yielding<TokioMutex>>(load));
-//     println!("async-lock, across a yield: {:?}", counted::<Yielding<SmolMutex>>(load));
+// println!("two tasks, across a yield: {:?}", counted::<Yielding<TokioMutex>>(Load::new(2, 1)));
+// for times in [128, 129] {
+//     let load = Load { times, ..Load::new(100, 1) };
+//     println!("a hundred, {times} times each: {:?}; async-lock: {:?}", counted::<TokioMutex>(load), counted::<SmolMutex>(load));
 // }
 
 // %% [markdown]
@@ -816,7 +828,7 @@ pub fn comparisons(rows: &[Row]) -> Vec<(Key, Key, String)> {
 /// # Errors
 /// If a lock loses anything when somebody gives up.
 pub fn study() -> Result<Study, UnequalWork> {
-    let mut study = Study::new("locks").rounds(3, 24).isolated(LIMIT).resources();
+    let mut study = Study::new("locks").rounds(2, 24).isolated(LIMIT).resources();
     let rows = rows();
     for row in &rows {
         let Row { key, load, .. } = row;

@@ -81,6 +81,14 @@ fn who_waits_for_a_tokio_mutex_is_polled_once_in_vain_and_woken_once() {
 }
 
 #[test]
+fn a_task_whose_budget_is_used_up_yields_with_a_tokio_mutex_in_its_hand_and_the_others_queue() {
+    let polls = |times| counted::<TokioMutex>(Load { times, ..Load::new(100, 1) })["polls"];
+    assert_eq!(polls(128), 100);
+    assert!(polls(129) > 100 * 128);
+    assert_eq!(counted::<SmolMutex>(Load { times: 129, ..Load::new(100, 1) })["polls"], 100);
+}
+
+#[test]
 fn nothing_is_lost_by_who_gives_up_and_the_order_is_kept() {
     // Three ask again or wait; the first of them has given up.
     for woken in [false, true] {
