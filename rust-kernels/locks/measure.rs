@@ -395,6 +395,10 @@ impl Load {
     }
 }
 
+// %% [markdown]
+// Holding it across a yield makes another lock of each. In a task, all of them are got as often as it is told.
+
+// %%
 /// As `L`, held across a yield.
 pub struct Yielding<L>(L);
 
@@ -726,7 +730,7 @@ fn contending<L: Lock>(bench: &str, load: Load) -> Row {
 
 // %%
 /// Tasks that hold it across a yield.
-fn across<L: Across>(load: Load) -> Row {
+fn held_across<L: Across>(load: Load) -> Row {
     contending::<Yielding<L>>(ACROSS, load)
 }
 
@@ -765,8 +769,10 @@ pub fn rows() -> Vec<Row> {
             TokioSemaphore SmolSemaphore Channel Actor));
     }
     for load in [load(1, 1), load(2, 1), load(100, 1), load(2, 2), load(100, 2)] {
-        rows.extend(each!(across(load): NoLock TokioMutex TokioWrite TokioRead SmolMutex SmolWrite SmolRead
-            TokioSemaphore SmolSemaphore Channel Actor));
+        rows.extend(
+            each!(held_across(load): NoLock TokioMutex TokioWrite TokioRead SmolMutex SmolWrite SmolRead
+            TokioSemaphore SmolSemaphore Channel Actor),
+        );
     }
     rows.sort_by_key(|row| row.load.threads);
     rows.extend(each!(contending(SHORT, Load { tasks: 1, threads: 1, times: 50 }): Elsewhere));
