@@ -44,7 +44,7 @@ MEASURED = {
     "runtimes-std-mutex": Study("runtimes/std-mutex", quick=3, standard=7),
     "async-fn": Study("async-fn/measure", quick=5, standard=50),
     "async-fn-stopping": Study("async-fn/stopping", quick=5, standard=40),
-    "locks": Study("locks/measure", quick=5, standard=50),
+    "locks": Study("locks/measure", quick=3, standard=60),
 }
 
 
