@@ -31,10 +31,12 @@ VENDORS = re.compile(r"\((?:R|TM)\)|\b(?:AMD|Intel|Apple|Processor|CPU|@.*|\d+-C
 
 
 class Machine(NamedTuple):
-    """A committed machine: what it is called, its newest series, and its kind of processor."""
+    """A committed machine: what it is called, the series that speak for it, and its kind of processor. Of each number
+    its newest series speaks that measured the study: a study that came later has one of its own.
+    """
 
     name: str
-    series: str
+    series: tuple[str, ...]
     kind: tuple
 
 
@@ -52,23 +54,26 @@ def judged() -> pl.DataFrame:
 
 @lru_cache(maxsize=1)
 def machines() -> tuple[Machine, ...]:
-    """Return the committed machines, that of the reference first, each with the newest of its series."""
-    newest = {series.partition("/")[0]: series for series in sorted(judged()["series"].unique())}
+    """Return the committed machines, that of the reference first."""
+    of_machine = pl.col("series").str.split("/").list.first().alias("machine")
+    speaking = judged().sort("series").unique(["kind", "id", "slot", of_machine], keep="last")
+    speaking = speaking.group_by(of_machine).agg(pl.col("series").unique().sort(descending=True))
+    series = {machine: tuple(ids) for machine, ids in speaking.iter_rows()}
     first, known = reference().partition("/")[0], dict[str, Machine]()
-    for name in sorted(newest, key=lambda machine: (machine != first, machine)):
-        file = repository_root() / "data" / "runs" / newest[name] / "run.json"
+    for name in sorted(series, key=lambda machine: (machine != first, machine)):
+        file = repository_root() / "data" / "runs" / series[name][0] / "run.json"
         if file.exists():  # a reader may have put the runs of others aside
             info = record.read_run_info(file).machine
             label = short(info)
             label = f"{label} ({name})" if label in known else label
-            known[label] = Machine(label, newest[name], kind(info))
+            known[label] = Machine(label, series[name], kind(info))
     return tuple(known.values())
 
 
 def machine_of(run: Run) -> Machine | None:
-    """Return the committed machine whose newest series a run belongs to, if it belongs to one."""
-    series = {sitting.info.run_id for sitting in run.sittings}
-    return next((machine for machine in machines() if machine.series in series), None)
+    """Return the committed machine for which the series of a run speaks, if there is one."""
+    ids = {sitting.info.run_id for sitting in run.sittings}
+    return next((machine for machine in machines() if not ids.isdisjoint(machine.series)), None)
 
 
 def kind(machine: record.Machine) -> tuple:

@@ -14,7 +14,7 @@ import msgspec
 import polars as pl
 
 from async_cost import words
-from async_cost.findings.committed import Machine, definitions, kind, machines
+from async_cost.findings.committed import Machine, definitions, kind, machine_of, machines
 from async_cost.findings.committed import short as short_name
 from async_cost.findings.definitions import NOT_JUDGED, hashes_of, said_by
 from async_cost.findings.finding import FindingResult, SlotResult
@@ -285,16 +285,15 @@ def _mark_of_rows(finding: Finding, rows: Rows) -> str:
 
 
 def apart_from(run: Run) -> list[Machine]:
-    """Return the committed machines whose series is not the one of a run."""
-    own = [sitting.info.run_id for sitting in run.sittings]
-    return [machine for machine in machines() if machine.series not in own]
+    """Return the committed machines but that of a run."""
+    return [machine for machine in machines() if machine != machine_of(run)]
 
 
 def _committed(finding: Finding) -> dict[str, Rows]:
     """What data/judged.csv says of each slot by the series of each machine, if it is defined as it was then."""
     hashes = hashes_of([finding])
 
-    def row_of(slot: Slot, series: str) -> dict | None:
+    def row_of(slot: Slot, series: tuple[str, ...]) -> dict | None:
         row = said_by("finding", series).get((slot.id, slot.name))
         return row if row and row["hash"] == hashes[slot.id, slot.name] and row["value"] is not None else None
 
