@@ -101,7 +101,7 @@ def _changed(folder: Path, more: int, number: int) -> str:
         library.write_text(text.replace(f"= {EVERY[0]};", f"= {EVERY[more]};"), encoding="utf-8")
         return "planted"
     kind, edit = list(EDITS.items())[number % len(EDITS)]
-    for attempt in range(100):
+    for attempt in range(1000):
         drawn = random.Random(f"{folder.name} {number} {attempt}")
         file = drawn.choice(sorted((folder / "src").rglob("*.rs")))
         text = file.read_text(encoding="utf-8")
