@@ -109,7 +109,7 @@ class Repository:
     def __init__(self, root: Path):
         self.root, self.folder = root, root / "a package"
         files = {"Cargo.toml": MANIFEST, "src/lib.rs": LIBRARY, "benches/own.rs": BENCH, "text.txt": "1"}
-        files |= {"../Cargo.toml": '[workspace]\nresolver = "3"\nmembers = ["*"]\nexclude = ["target"]\n'}
+        files |= {"../Cargo.toml": '[workspace]\nresolver = "3"\nmembers = ["a package"]\n'}
         files |= {"../.gitignore": "/target\n"}
         for name, text in files.items():
             self.write(name, text)
@@ -154,6 +154,10 @@ class Repository:
         command = ["cargo", "by-turns", "--against", base, "--pairs", "4", "--budget", "2s", "-q", *words]
         command += ["--offline"] if offline else []
         return subprocess.run(command, cwd=self.folder, env=self.environ(), capture_output=True, text=True)
+
+    def programs(self) -> set[Path]:
+        """What was made of the bench, on both sides."""
+        return {file.resolve() for file in (self.root / "target").glob("**/release/deps/own-*")}
 
     def environ(self) -> dict[str, str]:
         """In which cargo knows the program."""
@@ -213,9 +217,11 @@ def test_of_identical_programs_what_they_read_is_compared(user):
     assert line["counts"]["allocations"]["base"] == line["counts"]["allocations"]["today"] > 0
     (bench,) = json.loads(done.stdout)["benches"]
     assert bench["identical"] and bench["measured"] == "identical programs: no times to measure"
+    of_one_run = user.programs()
     user.write("text.txt", "1" * 5000)
     done = user.against("main", "--json")
     assert done.returncode == 1 and "allocated_bytes" in lines(done)["sum"]["grown"], done.stdout + done.stderr
+    assert user.programs() == of_one_run, "each run takes the place of the one before"
     user.write("text.txt", "")
     done = user.against("main")
     assert done.returncode == 2 and "does not do equal work" in done.stdout, done.stdout + done.stderr

@@ -50,6 +50,12 @@ pub fn prepared(
             (copy::tree(today, &home.join(format!("{name}-{version}")))?, against.clone())
         }
     };
+    let target = target_of(&folder);
+    fs::create_dir_all(&target).map_err(at(&target))?;
+    for old in aged(home, &target)? {
+        worktree::remove(today, &old);
+        let _ = fs::remove_dir_all(target_of(&old));
+    }
     let top = top(today).unwrap_or_else(|| today.workspace.clone());
     let within = |path: &Path| -> Result<PathBuf, String> {
         let inner =
@@ -78,12 +84,6 @@ pub fn prepared(
     let gone = base.benches.iter().filter(|bench| bench.uses_by_turns() && lacks(today, &bench.name));
     let gone = gone.filter(|_| arguments.benches.is_empty()).map(|bench| bench.name.clone()).collect();
     let new = benches.iter().map(|bench| bench.name.clone()).filter(|name| lacks(&base, name)).collect();
-    let target = target_of(&folder);
-    fs::create_dir_all(&target).map_err(at(&target))?;
-    for old in aged(home, &target)? {
-        worktree::remove(today, &old);
-        let _ = fs::remove_dir_all(target_of(&old));
-    }
     Ok(Prepared { package: base, target, shown, gone, new })
 }
 
