@@ -217,7 +217,7 @@ def test_of_identical_programs_what_they_read_is_compared(user):
     assert line["counts"]["allocations"]["base"] == line["counts"]["allocations"]["today"] > 0
     (bench,) = json.loads(done.stdout)["benches"]
     assert bench["identical"] and bench["measured"] == "identical programs: no times to measure"
-    of_one_run = user.programs()
+    assert (of_one_run := user.programs())
     user.write("text.txt", "1" * 5000)
     done = user.against("main", "--json")
     assert done.returncode == 1 and "allocated_bytes" in lines(done)["sum"]["grown"], done.stdout + done.stderr

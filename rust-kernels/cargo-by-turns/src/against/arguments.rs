@@ -33,7 +33,7 @@ that take turns, trial by trial. A filter selects the variants whose name, such 
 These are passed on to cargo, for both sides: --features, -F, --all-features, --no-default-features, --profile, --config,
 --locked, --offline, --frozen. --manifest-path <path> or -p <package> choose the package.
 
-Status: 0 nothing got worse, 1 something did, 2 something could not be compared, 130 or 143 it was interrupted.";
+Status: 0 nothing got worse, 1 something did (counts; with --gate-time, times as well), 2 something could not be compared, 130 or 143 it was interrupted.";
 
 /// Of the JSON.
 const SCHEMA: &str = include_str!("../../schema.json");

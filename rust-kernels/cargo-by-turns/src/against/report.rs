@@ -134,7 +134,8 @@ impl Report {
         if !self.locks.is_empty() {
             let _ = writeln!(text, "- the lock files differ: {}", style.plain(&self.locks.join("; ")));
         }
-        let _ = write!(text, "\n{}", if self.gate_time { TIME } else { EXACT });
+        text.truncate(text.trim_end().len());
+        let _ = write!(text, "\n\n{}", if self.gate_time { TIME } else { EXACT });
         text
     }
 
