@@ -182,9 +182,10 @@ def read_against(printed: str) -> Said:
         return {"by-turns": Reading("identical"), "instructions": Reading("identical")}
     (line,) = bench["variants"]
     of = line["counts"].get("instructions", {})
-    ratio = of["today"] / of["base"] if of.get("base") and of.get("today") else 1.0
-    counted = Reading("slower" if ratio > 1.01 else "faster" if ratio < 0.99 else None, ratio)
-    return {"by-turns": Reading(line["verdict"], *(line["ratio"][end] for end in ENDS if line["ratio"])), "instructions": counted}
+    grown = of["today"] / of["base"] if of.get("base") and of.get("today") else 1.0
+    counted = Reading("slower" if grown > 1.01 else "faster" if grown < 0.99 else None, grown)
+    ratio = (line["ratio"][end] for end in ENDS if line["ratio"])
+    return {"by-turns": Reading(line["verdict"], *ratio), "instructions": counted}
 
 
 def criterion(before: Path, after: Path, seconds: float) -> Said:

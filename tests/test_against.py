@@ -104,7 +104,7 @@ SCHEMA = json.loads((ROOT / "rust-kernels" / "cargo-by-turns" / "schema.json").r
 
 
 class Repository:
-    """A made-up repository, whose branch `main` is what the working tree is compared with: a workspace with a package."""
+    """A made-up workspace with a package; its branch `main` is what the working tree is compared with."""
 
     def __init__(self, root: Path):
         self.root, self.folder = root, root / "a package"
@@ -241,7 +241,8 @@ def test_what_allocates_more_is_worse(user):
     done = user.against("main", "--json", "--allow", "instructions=10000")
     assert done.returncode == 1, done.stderr
     line = lines(done)["sum"]
-    assert line["grown"] == ["allocations", "allocated_bytes"] and line["counts"]["allocations"] == {"base": 0, "today": 1}
+    assert line["grown"] == ["allocations", "allocated_bytes"]
+    assert line["counts"]["allocations"] == {"base": 0, "today": 1}
 
 
 def test_what_could_not_be_counted_is_not_compared(user):
