@@ -50,6 +50,8 @@ pub fn prepared() -> u64 {
     core::hint::black_box(0)
 }
 """
+#: Of a ratio in by-turns' JSON.
+ENDS = ("value", "low", "high")
 #: By what the table calls the tool.
 Said = dict[str, Reading]
 #: What compares the programs before and after a change, in so many seconds.
@@ -188,10 +190,11 @@ def read_against(printed: str) -> Said:
     if bench["identical"]:
         return {"by-turns": Reading("identical"), "instructions": Reading("identical")}
     (line,) = bench["variants"]
-    base, today = line["counts"].get("instructions", [None, None])
-    ratio = today / base if base and today else 1.0
-    counted = Reading("slower" if ratio > 1.01 else "faster" if ratio < 0.99 else None, ratio)
-    return {"by-turns": Reading(line["verdict"], *(line["ratio"] or ())), "instructions": counted}
+    of = line["counts"].get("instructions", {})
+    grown = of["today"] / of["base"] if of.get("base") and of.get("today") else 1.0
+    counted = Reading("slower" if grown > 1.01 else "faster" if grown < 0.99 else None, grown)
+    ratio = (line["ratio"][end] for end in ENDS if line["ratio"])
+    return {"by-turns": Reading(line["verdict"], *ratio), "instructions": counted}
 
 
 def criterion(before: Path, after: Path, seconds: float) -> Said:

@@ -262,8 +262,8 @@ def test_a_change_is_drawn_alike_and_changes_a_line(kind):
 def test_what_tools_say_of_a_change_is_read():
     line = {
         "verdict": "slower",
-        "ratio": [1.1, 1.0, 1.2],
-        "counts": {"instructions": [100, 110]},
+        "ratio": {"value": 1.1, "low": 1.0, "high": 1.2},
+        "counts": {"instructions": {"base": 100, "today": 110}},
         "grown": ["instructions"],
     }
     report = {"benches": [{"identical": False, "variants": [line]}]}
