@@ -56,6 +56,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::hint::black_box;
+use std::iter::from_fn;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::pin::{Pin, pin};
@@ -65,6 +66,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use crossfire::{AsyncRx, MAsyncTx, MTx, mpsc as of_crossfire};
 use futures::channel::mpsc as of_futures;
 use futures::{SinkExt, StreamExt};
 use harness::{Bencher, Counts, Key, Study, UnequalWork, limit, prove};
@@ -147,87 +149,28 @@ macro_rules! bounded_or_not {
 // The libraries, in the order of the tables:
 
 // %%
-channel!(
-    TokioChannel,
-    "tokio",
-    of_tokio::Sender<T>,
-    of_tokio::Receiver<T>,
-    |capacity| of_tokio::channel(capacity),
-    |to, message| to.send(message).await,
-    |from| from.recv().await
-);
-channel!(
-    TokioUnbounded,
-    "tokio",
-    of_tokio::UnboundedSender<T>,
-    of_tokio::UnboundedReceiver<T>,
-    |_capacity| of_tokio::unbounded_channel(),
-    |to, message| to.send(message),
-    |from| from.recv().await
-);
-channel!(
-    AsyncChannel,
-    "async-channel",
-    async_channel::Sender<T>,
-    async_channel::Receiver<T>,
-    |capacity| bounded_or_not!(capacity, async_channel::bounded, async_channel::unbounded),
-    |to, message| to.send(message).await,
-    |from| from.recv().await.ok()
-);
-channel!(
-    Flume,
-    "flume",
-    flume::Sender<T>,
-    flume::Receiver<T>,
-    |capacity| bounded_or_not!(capacity, flume::bounded, flume::unbounded),
-    |to, message| to.send_async(message).await,
-    |from| from.recv_async().await.ok()
-);
-channel!(
-    Kanal,
-    "kanal",
-    kanal::AsyncSender<T>,
-    kanal::AsyncReceiver<T>,
-    |capacity| bounded_or_not!(capacity, kanal::bounded_async, kanal::unbounded_async),
-    |to, message| to.send(message).await,
-    |from| from.recv().await.ok()
-);
-channel!(
-    Crossfire,
-    "crossfire",
-    crossfire::MAsyncTx<crossfire::mpsc::Array<T>>,
-    crossfire::AsyncRx<crossfire::mpsc::Array<T>>,
-    |capacity| crossfire::mpsc::bounded_async(capacity),
-    |to, message| to.send(message).await,
-    |from| from.recv().await.ok()
-);
-channel!(
-    CrossfireUnbounded,
-    "crossfire",
-    crossfire::MTx<crossfire::mpsc::List<T>>,
-    crossfire::AsyncRx<crossfire::mpsc::List<T>>,
-    |_capacity| crossfire::mpsc::unbounded_async(),
-    |to, message| to.send(message),
-    |from| from.recv().await.ok()
-);
-channel!(
-    Futures,
-    "futures",
-    of_futures::Sender<T>,
-    of_futures::Receiver<T>,
-    |capacity| of_futures::channel(capacity - 1),
-    |to, message| to.send(message).await,
-    |from| from.next().await
-);
-channel!(
-    FuturesUnbounded,
-    "futures",
-    of_futures::UnboundedSender<T>,
-    of_futures::UnboundedReceiver<T>,
-    |_capacity| of_futures::unbounded(),
-    |to, message| to.unbounded_send(message),
-    |from| from.next().await
-);
+channel! { TokioChannel, "tokio", of_tokio::Sender<T>, of_tokio::Receiver<T>,
+|capacity| of_tokio::channel(capacity), |to, message| to.send(message).await, |from| from.recv().await }
+channel! { TokioUnbounded, "tokio", of_tokio::UnboundedSender<T>, of_tokio::UnboundedReceiver<T>,
+|_capacity| of_tokio::unbounded_channel(), |to, message| to.send(message), |from| from.recv().await }
+channel! { AsyncChannel, "async-channel", async_channel::Sender<T>, async_channel::Receiver<T>,
+|capacity| bounded_or_not!(capacity, async_channel::bounded, async_channel::unbounded),
+|to, message| to.send(message).await, |from| from.recv().await.ok() }
+channel! { Flume, "flume", flume::Sender<T>, flume::Receiver<T>,
+|capacity| bounded_or_not!(capacity, flume::bounded, flume::unbounded),
+|to, message| to.send_async(message).await, |from| from.recv_async().await.ok() }
+channel! { Kanal, "kanal", kanal::AsyncSender<T>, kanal::AsyncReceiver<T>,
+|capacity| bounded_or_not!(capacity, kanal::bounded_async, kanal::unbounded_async),
+|to, message| to.send(message).await, |from| from.recv().await.ok() }
+channel! { Crossfire, "crossfire", MAsyncTx<of_crossfire::Array<T>>, AsyncRx<of_crossfire::Array<T>>,
+|capacity| of_crossfire::bounded_async(capacity),
+|to, message| to.send(message).await, |from| from.recv().await.ok() }
+channel! { CrossfireUnbounded, "crossfire", MTx<of_crossfire::List<T>>, AsyncRx<of_crossfire::List<T>>,
+|_capacity| of_crossfire::unbounded_async(), |to, message| to.send(message), |from| from.recv().await.ok() }
+channel! { Futures, "futures", of_futures::Sender<T>, of_futures::Receiver<T>,
+|capacity| of_futures::channel(capacity - 1), |to, message| to.send(message).await, |from| from.next().await }
+channel! { FuturesUnbounded, "futures", of_futures::UnboundedSender<T>, of_futures::UnboundedReceiver<T>,
+|_capacity| of_futures::unbounded(), |to, message| to.unbounded_send(message), |from| from.next().await }
 
 // %% [markdown]
 // # The smallest bounded channel
@@ -238,15 +181,12 @@ channel!(
 
 // %%
 /// Lets one at a time use the state of a channel.
-pub trait Shared<S>: Send + Sync + 'static {
-    fn new(state: S) -> Self;
-    fn with<R>(&self, change: impl FnOnce(&mut S) -> R) -> R;
-}
-
-/// A kind of [`Shared`].
 pub trait Sharing: 'static {
     const NAME: &str;
-    type Of<S: Send + 'static>: Shared<S>;
+    /// A state that ends share.
+    type Of<S: Send + 'static>: Send + Sync + 'static;
+    fn share<S: Send + 'static>(state: S) -> Self::Of<S>;
+    fn with<S: Send + 'static, R>(shared: &Self::Of<S>, change: impl FnOnce(&mut S) -> R) -> R;
 }
 
 /// By a mutex.
@@ -255,15 +195,13 @@ pub struct ByMutex;
 impl Sharing for ByMutex {
     const NAME: &str = "ours";
     type Of<S: Send + 'static> = Mutex<S>;
-}
 
-impl<S: Send + 'static> Shared<S> for Mutex<S> {
-    fn new(state: S) -> Self {
-        Self::new(state)
+    fn share<S: Send + 'static>(state: S) -> Mutex<S> {
+        Mutex::new(state)
     }
 
-    fn with<R>(&self, change: impl FnOnce(&mut S) -> R) -> R {
-        change(&mut self.lock().expect("no panic inside"))
+    fn with<S: Send + 'static, R>(shared: &Mutex<S>, change: impl FnOnce(&mut S) -> R) -> R {
+        change(&mut shared.lock().expect("no panic inside"))
     }
 }
 
@@ -274,11 +212,6 @@ impl<S: Send + 'static> Shared<S> for Mutex<S> {
 // %%
 /// By the thread that opened it alone.
 pub struct ByThread;
-
-impl Sharing for ByThread {
-    const NAME: &str = "ours, one thread";
-    type Of<S: Send + 'static> = OneThread<S>;
-}
 
 /// A state that only one thread uses.
 pub struct OneThread<S> {
@@ -294,14 +227,17 @@ thread_local! {
     static HERE: ThreadId = thread::current().id();
 }
 
-impl<S: Send + 'static> Shared<S> for OneThread<S> {
-    fn new(state: S) -> Self {
-        Self { owner: HERE.with(|here| *here), state: RefCell::new(state) }
+impl Sharing for ByThread {
+    const NAME: &str = "ours, one thread";
+    type Of<S: Send + 'static> = OneThread<S>;
+
+    fn share<S: Send + 'static>(state: S) -> OneThread<S> {
+        OneThread { owner: HERE.with(|here| *here), state: RefCell::new(state) }
     }
 
-    fn with<R>(&self, change: impl FnOnce(&mut S) -> R) -> R {
-        assert!(HERE.with(|here| *here == self.owner), "it is used by the thread that opened it");
-        change(&mut self.state.borrow_mut())
+    fn with<S: Send + 'static, R>(shared: &OneThread<S>, change: impl FnOnce(&mut S) -> R) -> R {
+        assert!(HERE.with(|here| *here == shared.owner), "it is used by the thread that opened it");
+        change(&mut shared.state.borrow_mut())
     }
 }
 
@@ -356,7 +292,7 @@ impl<T: Item, S: Sharing> Future for Sending<'_, T, S> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<bool> {
         let Self { channel, message, number } = &mut *self;
-        let (polled, woken) = channel.with(|state| {
+        let (polled, woken) = S::with(channel, |state| {
             let found = |number| state.waiting.binary_search_by_key(&number, |(number, _)| *number);
             let place = number.map(found);
             if state.received && state.queue.len() == state.capacity {
@@ -386,12 +322,12 @@ impl<T: Item, S: Sharing> Future for Sending<'_, T, S> {
 impl<T: Item, S: Sharing> Drop for Sending<'_, T, S> {
     fn drop(&mut self) {
         let Some(own) = self.number else { return };
-        wake(self.channel.with(
-            |state| match state.waiting.binary_search_by_key(&own, |(number, _)| *number) {
+        wake(S::with(self.channel, |state| {
+            match state.waiting.binary_search_by_key(&own, |(number, _)| *number) {
                 Ok(place) => state.waiting.remove(place).and(None),
                 Err(_) => state.waiting.pop_front().map(|(_, next)| next),
-            },
-        ));
+            }
+        }));
     }
 }
 
@@ -401,7 +337,7 @@ impl<T: Item, S: Sharing> Drop for Sending<'_, T, S> {
 // %%
 impl<T: Item, S: Sharing> SmallReceiver<T, S> {
     fn poll_receive(&self, context: &Context<'_>) -> Poll<Option<T>> {
-        let (polled, woken) = self.0.with(|state| {
+        let (polled, woken) = S::with(&self.0, |state| {
             if let Some(message) = state.queue.pop_front() {
                 return (Poll::Ready(Some(message)), state.waiting.pop_front().map(|(_, next)| next));
             }
@@ -418,7 +354,7 @@ impl<T: Item, S: Sharing> SmallReceiver<T, S> {
 
 impl<T: Item, S: Sharing> Drop for SmallReceiver<T, S> {
     fn drop(&mut self) {
-        let (unread, woken) = self.0.with(|state| {
+        let (unread, woken) = S::with(&self.0, |state| {
             state.received = false;
             (std::mem::take(&mut state.queue), std::mem::take(&mut state.waiting))
         });
@@ -429,14 +365,14 @@ impl<T: Item, S: Sharing> Drop for SmallReceiver<T, S> {
 
 impl<T: Item, S: Sharing> Clone for SmallSender<T, S> {
     fn clone(&self) -> Self {
-        self.0.with(|state| state.senders += 1);
+        S::with(&self.0, |state| state.senders += 1);
         Self(Arc::clone(&self.0))
     }
 }
 
 impl<T: Item, S: Sharing> Drop for SmallSender<T, S> {
     fn drop(&mut self) {
-        wake(self.0.with(|state| {
+        wake(S::with(&self.0, |state| {
             state.senders -= 1;
             state.receiver.take_if(|_| state.senders == 0)
         }));
@@ -458,7 +394,7 @@ impl<S: Sharing> Channel for Small<S> {
     fn open<T: Item>(capacity: usize) -> Ends<Self, T> {
         let (queue, waiting) = (VecDeque::with_capacity(capacity), VecDeque::new());
         let state = State { queue, capacity, receiver: None, waiting, number: 0, senders: 1, received: true };
-        let channel = Arc::new(Shared::new(state));
+        let channel = Arc::new(S::share(state));
         (SmallSender(Arc::clone(&channel)), SmallReceiver(channel))
     }
 
@@ -502,54 +438,32 @@ impl Wake for Counted {
     }
 }
 
-impl Counted {
-    fn around(waker: &Waker) -> Arc<Self> {
-        Arc::new(Self { wakes: AtomicU64::new(0), waker: waker.clone() })
-    }
-}
-
 /// How often tasks that are watched were woken, and polled.
 static WAKES: AtomicU64 = AtomicU64::new(0);
 static POLLS: AtomicU64 = AtomicU64::new(0);
 
-/// Polls it once.
-fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
+/// Polls it once; none if it has to wait.
+fn at_once<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
+    match future.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
 }
 
-/// A channel whose futures are polled by hand.
-struct Bench<C: Channel> {
-    to: C::Sender<u64>,
-    from: C::Receiver<u64>,
-    /// How many messages were given to `send`; each is its number.
-    given: u64,
+/// Sends these numbers as long as none has to wait, which is cancelled; how many are sent.
+fn fill<C: Channel>(to: &mut C::Sender<u64>, numbers: Range<u64>) -> u64 {
+    numbers.take_while(|number| at_once(pin!(C::send(to, *number))).is_some()).count() as u64
 }
 
-impl<C: Channel> Bench<C> {
-    fn of(capacity: usize) -> Self {
-        let (to, from) = C::open(capacity);
-        Self { to, from, given: 0 }
-    }
+fn receive<C: Channel>(from: &mut C::Receiver<u64>) -> Option<u64> {
+    at_once(pin!(C::receive(from))).flatten()
+}
 
-    /// Sends the next message, if that needs no waiting; else cancels it.
-    fn send(&mut self) -> bool {
-        self.given += 1;
-        poll_once(pin!(C::send(&mut self.to, self.given - 1))).is_ready()
-    }
-
-    /// Sends until a message has to wait, which is cancelled; how many had not to.
-    fn fill(&mut self) -> usize {
-        (0..).take_while(|_| self.send()).count()
-    }
-
-    /// All that can be received.
-    fn drain(&mut self) -> Vec<u64> {
-        let mut received = vec![];
-        while let Poll::Ready(Some(message)) = poll_once(pin!(C::receive(&mut self.from))) {
-            received.push(message);
-        }
-        received
-    }
+/// All that can be received; counts if it is in another order than it was sent in.
+fn drain<C: Channel>(first: Option<u64>, from: &mut C::Receiver<u64>, counts: &mut Counts) -> Vec<u64> {
+    let received: Vec<u64> = first.into_iter().chain(from_fn(|| receive::<C>(from))).collect();
+    *counts.entry("reordered").or_default() += u64::from(!received.is_sorted());
+    received
 }
 
 // %% [markdown]
@@ -558,73 +472,53 @@ impl<C: Channel> Bench<C> {
 // overtook another.
 
 // %%
-/// What is lost in the three states of a receiver: messages, and states in which a message overtook another.
-fn cancelled_receives<C: Channel>() -> Counts {
-    let mut counts = Counts::from([("reordered", 0)]);
+/// What is lost in the three states of a receiver.
+fn cancelled_receives<C: Channel>(counts: &mut Counts) {
     for (state, waits, early) in
         [("receive_empty_lost", true, 0), ("receive_handed_lost", true, 1), ("receive_ready_lost", false, 1)]
     {
-        let Bench { mut to, mut from, .. } = Bench::<C>::of(3);
-        let mut send =
-            |message| assert!(poll_once(pin!(C::send(&mut to, message))).is_ready(), "there is room");
+        let (mut to, mut from) = C::open(3);
         let mut receive = Box::pin(C::receive(&mut from));
-        if waits {
-            assert!(poll_once(receive.as_mut()).is_pending(), "nothing was sent");
-        }
-        (0..early).for_each(&mut send);
+        assert!(!waits || at_once(receive.as_mut()).is_none(), "nothing was sent");
+        let mut sent = fill::<C>(&mut to, 0..early);
         drop(receive);
-        (early..2).for_each(&mut send);
-        let received = Bench::<C> { to, from, given: 2 }.drain();
-        counts.insert(state, 2 - received.len() as u64);
-        *counts.entry("reordered").or_default() += u64::from(!received.is_sorted());
+        sent += fill::<C>(&mut to, early..2);
+        let received = drain::<C>(None, &mut from, counts);
+        counts.insert(state, sent - received.len() as u64);
     }
-    counts
 }
 
-/// What is lost in the three states of a sender: the message, places, wakes, and the order.
+/// What is lost in the three states of a sender.
 fn cancelled_sends<C: Channel>(counts: &mut Counts) {
-    for (state, frees) in [("send_full_lost", false), ("send_freed_lost", true)] {
-        let mut bench = Bench::<C>::of(2);
-        let Bench { to, from, given } = &mut bench;
-        let mut room = 0;
-        let (own, mut received) = loop {
-            let own = *given;
-            *given += 1;
-            let mut send = Box::pin(C::send(to, own));
-            if poll_once(send.as_mut()).is_pending() {
-                let first = if frees { poll_once(pin!(C::receive(from))) } else { Poll::Pending };
-                break (own, Vec::from_iter(if let Poll::Ready(first) = first { first } else { None }));
-            }
-            room += 1;
-        };
-        received.extend(bench.drain());
-        counts.insert(state, u64::from(!received.contains(&own)));
-        *counts.entry("slots_lost").or_default() += (room - bench.fill().min(room)) as u64;
-        *counts.entry("reordered").or_default() += u64::from(!received.is_sorted());
+    for (state, capacity, frees, rival) in [
+        ("send_full_lost", 2, false, false),
+        ("send_freed_lost", 2, true, false),
+        ("send_next_lost", 1, true, true),
+    ] {
+        let room = fill::<C>(&mut C::open(capacity).0, 0..u64::MAX);
+        let (mut to, mut from) = C::open(capacity);
+        let mut other = to.clone();
+        fill::<C>(&mut to, 0..room);
+        let (mut own, mut next) = (Box::pin(C::send(&mut to, room)), Box::pin(C::send(&mut other, room + 1)));
+        assert!(at_once(own.as_mut()).is_none(), "it is full");
+        let counted = Arc::new(Counted { wakes: AtomicU64::new(0), waker: Waker::noop().clone() });
+        let waker = Waker::from(Arc::clone(&counted));
+        assert!(!rival || next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(), "it is full");
+        let first = if frees { receive::<C>(&mut from) } else { None };
+        drop(own);
+        let received = drain::<C>(first, &mut from, counts);
+        let stuck = rival && counted.wakes.load(Ordering::Relaxed) == 0;
+        drop(next);
+        counts.insert(state, u64::from(!received.contains(&room)));
+        *counts.entry("next_stuck").or_default() += u64::from(stuck);
+        *counts.entry("slots_lost").or_default() += room - fill::<C>(&mut to, 0..room);
     }
-    let mut bench = Bench::<C>::of(1);
-    bench.fill();
-    let (mut one, mut other) = (bench.to.clone(), bench.to.clone());
-    let counted = Counted::around(Waker::noop());
-    let mut first = Box::pin(C::send(&mut one, bench.given));
-    assert!(poll_once(first.as_mut()).is_pending(), "it is full");
-    let mut next = pin!(C::send(&mut other, bench.given + 1));
-    let waker = Waker::from(Arc::clone(&counted));
-    assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(), "it is full");
-    let mut received = Vec::from_iter(match poll_once(pin!(C::receive(&mut bench.from))) {
-        Poll::Ready(message) => message,
-        Poll::Pending => None,
-    });
-    drop(first);
-    received.extend(bench.drain());
-    let woken = counted.wakes.load(Ordering::Relaxed) > 0;
-    counts.insert("next_stuck", u64::from(!woken));
-    *counts.entry("reordered").or_default() += u64::from(!received.is_sorted());
 }
 
 /// What cancelling loses, by state.
 pub fn cancelling<C: Channel>() -> Counts {
-    let mut counts = cancelled_receives::<C>();
+    let mut counts = Counts::new();
+    cancelled_receives::<C>(&mut counts);
     cancelled_sends::<C>(&mut counts);
     counts
 }
@@ -633,8 +527,12 @@ pub fn cancelling<C: Channel>() -> Counts {
 // The results:
 
 // %% tags=["active-ipynb"]
-// for subject in bounded() {
-//     println!("{}: {:?}", subject.name, (subject.cancelling)());
+// for (name, cancelling) in [
+//     (TokioChannel::NAME, cancelling::<TokioChannel> as fn() -> Counts), (AsyncChannel::NAME, cancelling::<AsyncChannel>),
+//     (Flume::NAME, cancelling::<Flume>), (Kanal::NAME, cancelling::<Kanal>), (Crossfire::NAME, cancelling::<Crossfire>),
+//     (Futures::NAME, cancelling::<Futures>), (ByMutex::NAME, cancelling::<Small<ByMutex>>),
+// ] {
+//     println!("{name}: {:?}", cancelling());
 // }
 
 // %% [markdown]
@@ -750,7 +648,9 @@ async fn watch<F: Future>(watched: bool, task: F) -> F::Output {
     }
     let (mut task, mut waker) = (pin!(task), None);
     poll_fn(|context| {
-        let waker = waker.get_or_insert_with(|| Waker::from(Counted::around(context.waker())));
+        let waker = waker.get_or_insert_with(|| {
+            Waker::from(Arc::new(Counted { wakes: AtomicU64::new(0), waker: context.waker().clone() }))
+        });
         POLLS.fetch_add(1, Ordering::Relaxed);
         task.as_mut().poll(&mut Context::from_waker(waker))
     })
@@ -785,10 +685,7 @@ pub async fn consume<C: Channel, const WORDS: usize>(from: &mut C::Receiver<Mess
 }
 
 /// Answers each burst with the sum of its numbers.
-pub async fn answer<C: Channel, const WORDS: usize>(
-    (mut from, mut to): (C::Receiver<Message<WORDS>>, C::Sender<Message<WORDS>>),
-    burst: u64,
-) {
+pub async fn answer<C: Channel, const WORDS: usize>((mut to, mut from): Ends<C, Message<WORDS>>, burst: u64) {
     loop {
         let mut sum = 0;
         for _ in 0..burst {
@@ -799,61 +696,69 @@ pub async fn answer<C: Channel, const WORDS: usize>(
     }
 }
 
-// %% [markdown]
-// The clock of a stream starts when the channel is there, and stops when all is received.
-
-// %%
-/// Streams all messages to the root.
-pub async fn stream<C: Channel, R: Runtime, const WORDS: usize>(load: Load) -> Outcome {
-    let (to, mut from) = C::open(load.capacity);
-    let start = Instant::now();
-    let each = load.messages / load.producers;
-    for producer in 0..load.producers {
-        let numbers = producer * each..(producer + 1) * each;
-        R::spawn(watch(load.watched, produce::<C, WORDS>(to.clone(), numbers)));
-    }
-    drop(to);
-    let [received, sum] = consume::<C, WORDS>(&mut from).await;
-    Outcome { elapsed: start.elapsed(), received, sum }
-}
-
-/// Sends bursts to a task that answers each; answers are messages, too.
+/// Sends bursts to a task that answers each: how many messages there were, and the sum of the numbers that were sent.
 ///
 /// # Panics
-/// If the task does not answer.
-pub async fn exchange<C: Channel, R: Runtime, const WORDS: usize>(load: Load) -> Outcome {
-    let ((mut to, requests), (answers, mut from)) = (C::open(load.capacity), C::open(load.capacity));
-    R::spawn(watch(load.watched, answer::<C, WORDS>((requests, answers), load.burst)));
-    let start = Instant::now();
+/// If there is no answer.
+pub async fn ask<C: Channel, const WORDS: usize>(
+    (mut to, mut from): Ends<C, Message<WORDS>>,
+    Load { burst, messages, .. }: Load,
+) -> [u64; 2] {
     let (mut received, mut sum) = (0, 0);
-    for exchange in 0..load.messages / (load.burst + 1) {
-        for number in exchange * load.burst..(exchange + 1) * load.burst {
-            assert!(C::send(&mut to, black_box([number; WORDS])).await, "the task waits for all");
+    for exchange in 0..messages / (burst + 1) {
+        for number in exchange * burst..(exchange + 1) * burst {
+            assert!(C::send(&mut to, black_box([number; WORDS])).await, "the other end waits for all");
         }
         let answer = C::receive(&mut from).await.expect("an answer");
-        received += load.burst + 1;
+        received += burst + 1;
         sum += black_box(answer)[WORDS - 1];
     }
+    [received, sum]
+}
+
+// %% [markdown]
+// The clock starts when the channels are there, and stops when all is received.
+
+// %%
+/// A stream or an exchange, as the load says.
+async fn program<C: Channel, R: Runtime, const WORDS: usize>(load: Load) -> Outcome {
+    let (to, mut from) = C::open(load.capacity);
+    let for_answers = (load.burst > 0).then(|| C::open(load.capacity));
+    let start = Instant::now();
+    let [received, sum] = if let Some((answers, replies)) = for_answers {
+        R::spawn(watch(load.watched, answer::<C, WORDS>((answers, from), load.burst)));
+        ask::<C, WORDS>((to, replies), load).await
+    } else {
+        let each = load.messages / load.producers;
+        for producer in 0..load.producers {
+            let numbers = producer * each..(producer + 1) * each;
+            R::spawn(watch(load.watched, produce::<C, WORDS>(to.clone(), numbers)));
+        }
+        drop(to);
+        consume::<C, WORDS>(&mut from).await
+    };
     Outcome { elapsed: start.elapsed(), received, sum }
 }
 
 // %% [markdown]
-// The third program asks who is served: sixteen producers send without end, until the root has received a hundred messages
-// for each of them. If the channel is fair, each has sent a hundred.
+// The third program asks who is served: sixteen producers send without end, until the root has received a thousand
+// messages for each of them. If the channel is fair, each has sent a thousand.
 
 // %%
 /// Producers of which each wants to send all messages.
 pub const RIVALS: usize = 16;
+/// Messages for each of them.
+pub const FOR_EACH: u64 = 1_000;
 
-/// How many of the messages are from the producer that sent the fewest, if so many are received for each.
-pub async fn least_served<C: Channel, R: Runtime>(capacity: usize, for_each: u64) -> u64 {
-    let (to, mut from) = C::open(capacity);
+/// How many of the messages are from the producer that sent the fewest.
+pub async fn least_served<C: Channel, R: Runtime>() -> u64 {
+    let (to, mut from) = C::open(BASE.capacity);
     for producer in 0..RIVALS {
         let mut to = to.clone();
         R::spawn(async move { while C::send(&mut to, producer).await {} });
     }
     let mut received = [0; RIVALS];
-    for _ in 0..for_each * RIVALS as u64 {
+    for _ in 0..FOR_EACH * RIVALS as u64 {
         received[C::receive(&mut from).await.expect("they send without end")] += 1;
     }
     received.into_iter().min().unwrap_or(0)
@@ -872,80 +777,9 @@ pub type Started = Box<dyn Fn(Load) -> Outcome>;
 pub fn start<C: Channel, R: Runtime, const WORDS: usize>() -> Started {
     let runtime = R::start();
     Box::new(move |load| {
-        let program = async move {
-            if load.burst == 0 {
-                stream::<C, R, WORDS>(load).await
-            } else {
-                exchange::<C, R, WORDS>(load).await
-            }
-        };
-        let root = watch(load.watched, program);
+        let root = watch(load.watched, program::<C, R, WORDS>(load));
         if load.root == Root::Task { runtime.run(root) } else { runtime.block_on(root) }
     })
-}
-
-/// A channel with all that is done to it.
-pub struct Subject {
-    pub name: &'static str,
-    /// Programs on tokio with messages of 8, 256 and 4,096 bytes, and one on smol with messages of 8 bytes.
-    programs: [fn() -> Started; 4],
-    /// Opens a channel of this capacity and drops it.
-    open: fn(usize),
-    /// Opens a channel, and gives what clones a sender of it and drops the clone.
-    handle: fn(usize) -> Box<dyn Fn()>,
-    pub cancelling: fn() -> Counts,
-    least_served: fn() -> u64,
-}
-
-/// Messages for each rival.
-const FOR_EACH: u64 = 100;
-
-fn subject<C: Channel>() -> Subject {
-    Subject {
-        name: C::NAME,
-        programs: [
-            start::<C, Tokio<0>, 1>,
-            start::<C, Tokio<0>, 32>,
-            start::<C, Tokio<0>, 512>,
-            start::<C, Smol, 1>,
-        ],
-        open: |capacity| drop(black_box(C::open::<u64>(black_box(capacity)))),
-        handle: |capacity| {
-            let ends = C::open::<u64>(capacity);
-            Box::new(move || drop(black_box(ends.0.clone())))
-        },
-        cancelling: cancelling::<C>,
-        least_served: || Tokio::<0>::start().run(least_served::<C, Tokio<0>>(BASE.capacity, FOR_EACH)),
-    }
-}
-
-/// What the others are compared with.
-pub const TOKIO: &str = "tokio";
-
-/// All bounded channels.
-pub fn bounded() -> [Subject; 8] {
-    [
-        subject::<TokioChannel>(),
-        subject::<AsyncChannel>(),
-        subject::<Flume>(),
-        subject::<Kanal>(),
-        subject::<Crossfire>(),
-        subject::<Futures>(),
-        subject::<Small<ByMutex>>(),
-        subject::<Small<ByThread>>(),
-    ]
-}
-
-/// All unbounded ones.
-pub fn unbounded() -> [Subject; 6] {
-    [
-        subject::<TokioUnbounded>(),
-        subject::<AsyncChannel>(),
-        subject::<Flume>(),
-        subject::<Kanal>(),
-        subject::<CrossfireUnbounded>(),
-        subject::<FuturesUnbounded>(),
-    ]
 }
 
 // %% [markdown]
@@ -963,7 +797,8 @@ pub const BASE: Load =
 // Each factor has a row of its own, for every channel.
 
 // %%
-/// What is measured of every channel: the bench, the parameter, the number of the program, the load, and what changes.
+/// What is measured of every channel: the bench, the parameter, the number of the program (tokio with messages of 8, 256
+/// and 4,096 bytes, smol with 8), the load, and what changes.
 type Factor = (&'static str, &'static str, usize, Load, &'static str);
 
 /// The name of the base.
@@ -1009,18 +844,20 @@ pub struct Row {
     from: Option<(Key, &'static str)>,
 }
 
-/// All channels under all loads.
-pub fn rows() -> Vec<Row> {
-    let row = |subject: &Subject, (bench, parameter, program, load, change): Factor| {
-        let key = |bench, parameter| Key::new(bench, subject.name, parameter);
-        let of_ping_pong = bench == "exchange" && load.root == Root::BlockOn;
-        let base = if of_ping_pong { key(bench, PING_PONG) } else { key("stream", BASE_NAME) };
-        let from = (!change.is_empty()).then_some((base, change));
-        Row { key: key(bench, parameter), program: subject.programs[program], load, from }
-    };
-    let bounded = bounded();
-    let of_all = bounded.iter().flat_map(|subject| FACTORS.map(|factor| row(subject, factor)));
-    of_all.chain(unbounded().iter().map(|subject| row(subject, WITHOUT_BOUND))).collect()
+/// A channel under a load.
+fn row<C: Channel>((bench, parameter, program, load, change): Factor) -> Row {
+    let key = |bench, parameter| Key::new(bench, C::NAME, parameter);
+    let of_ping_pong = bench == "exchange" && load.root == Root::BlockOn;
+    let base = if of_ping_pong { key(bench, PING_PONG) } else { key("stream", BASE_NAME) };
+    let programs: [fn() -> Started; 4] =
+        [start::<C, Tokio<0>, 1>, start::<C, Tokio<0>, 32>, start::<C, Tokio<0>, 512>, start::<C, Smol, 1>];
+    let from = (!change.is_empty()).then_some((base, change));
+    Row { key: key(bench, parameter), program: programs[program], load, from }
+}
+
+/// A bounded channel under all loads.
+pub fn rows<C: Channel>() -> [Row; 14] {
+    FACTORS.map(row::<C>)
 }
 
 // %% [markdown]
@@ -1083,6 +920,7 @@ pub fn losses(name: &str) -> Counts {
         ("receive_ready_lost", 0),
         ("send_full_lost", full),
         ("send_freed_lost", u64::from(!arrives)),
+        ("send_next_lost", u64::from(!arrives)),
         ("slots_lost", 0),
         ("next_stuck", 0),
         ("reordered", 0),
@@ -1096,31 +934,51 @@ pub fn losses(name: &str) -> Counts {
 // dropped, and a sender is cloned and dropped: that counts what an idle channel and a handle allocate.
 
 // %%
-/// Opening a channel, and cloning a sender: what is measured of every channel that nobody waits for.
-fn idle(study: Study) -> Study {
-    let parameter =
-        |capacity: usize| format!("capacity={capacity}").replace(&UNBOUNDED.to_string(), "unbounded");
-    let capacities = bounded().into_iter().map(|one| (one, BASE.capacity));
-    let all: Vec<_> = capacities.chain(unbounded().into_iter().map(|one| (one, UNBOUNDED))).collect();
-    let mut study = study.group("channels", limit::CALLS).unit("channel");
-    for (Subject { name, open, .. }, capacity) in &all {
-        let (open, capacity) = (*open, *capacity);
-        study =
-            study.bench(Key::new("open", *name, parameter(capacity)), move |bencher: &mut Bencher<'_>| {
-                bencher.iter(&mut || open(capacity));
-            });
+/// What the others are compared with, and the smallest channel.
+pub const TOKIO: &str = "tokio";
+const OURS: &str = ByMutex::NAME;
+
+/// Adds a channel under these loads, and one of this capacity that nobody uses.
+fn add<C: Channel>(
+    mut study: Study,
+    rows: impl IntoIterator<Item = Row>,
+    capacity: usize,
+) -> Result<Study, UnequalWork> {
+    study = study.group("messages", limit::CALLS).unit("message");
+    for Row { key, program, load, from } in rows {
+        let counts = proven(&key, program, load)?;
+        study = study.counts(&key, counts).bench(key.clone(), time(program, load));
+        if let Some((base, change)) = from {
+            study = study.also_compare(key.clone(), base, change);
+        }
+        if [BASE_NAME, PING_PONG].contains(&&*key.parameter) && ![TOKIO, OURS].contains(&C::NAME) {
+            let ours = Key { variant: OURS.to_owned(), ..key.clone() };
+            study = study.also_compare(key, ours, format!("`{}` instead of ours", C::NAME));
+        }
     }
+    let parameter = if capacity == UNBOUNDED { WITHOUT_BOUND.1 } else { IDLE };
+    study = study.group("channels", limit::CALLS).unit("channel");
+    study = study.bench(Key::new("open", C::NAME, parameter), move |bencher: &mut Bencher<'_>| {
+        bencher.iter(&mut || drop(black_box(C::open::<u64>(black_box(capacity)))));
+    });
     study = study.group("handles", limit::CALLS).unit("handle");
-    for (Subject { name, handle, .. }, capacity) in &all {
-        let (handle, capacity) = (*handle, *capacity);
-        study =
-            study.bench(Key::new("clone", *name, parameter(capacity)), move |bencher: &mut Bencher<'_>| {
-                let clone = handle(capacity);
-                bencher.iter(&mut || clone());
-            });
-    }
-    let tokio = |bench| Key::new(bench, TOKIO, parameter(BASE.capacity));
-    study.control_of(tokio("open")).control_of(tokio("clone"))
+    Ok(study.bench(Key::new("clone", C::NAME, parameter), move |bencher: &mut Bencher<'_>| {
+        let (to, _from) = C::open::<u64>(capacity);
+        bencher.iter(&mut || drop(black_box(to.clone())));
+    }))
+}
+
+/// Adds a bounded channel under all loads, with what cancelling loses, and whom it serves.
+fn bounded<C: Channel>(study: Study) -> Result<Study, UnequalWork> {
+    let study = add::<C>(study, rows::<C>(), BASE.capacity)?;
+    let (lost, key) = (cancelling::<C>(), |parameter| Key::new("stream", C::NAME, parameter));
+    prove(format!("cancelling in {}", C::NAME), &losses(C::NAME), &lost)?;
+    let least = Tokio::<0>::start().run(least_served::<C, Tokio<0>>());
+    Ok(study.counts(&key(BASE_NAME), lost).count(key("producers=16"), "least_served_of_1000", least))
+}
+
+fn unbounded<C: Channel>(study: Study) -> Result<Study, UnequalWork> {
+    add::<C>(study, [row::<C>(WITHOUT_BOUND)], UNBOUNDED)
 }
 
 // %% [markdown]
@@ -1128,38 +986,41 @@ fn idle(study: Study) -> Study {
 // smallest channel.
 
 // %%
-/// The smallest channel, as it is compared with.
-pub const OURS: &str = ByMutex::NAME;
+/// The parameter of channels that nobody uses.
+const IDLE: &str = "capacity=64";
 
 /// All of it, proven.
 ///
 /// # Errors
-/// If a message is lost that should not, or cancelling loses something else than it did.
+/// If a message is lost that should not be, or cancelling loses something else than it did.
 pub fn study() -> Result<Study, UnequalWork> {
-    let mut study = Study::new("channels").baseline(TOKIO).rounds(4, 96);
-    study = study.group("messages", limit::CALLS).unit("message");
-    for Row { key, program, load, from } in rows() {
-        let counts = proven(&key, program, load)?;
-        study = study.counts(&key, counts).bench(key.clone(), time(program, load));
-        if let Some((base, change)) = from {
-            study = study.also_compare(key.clone(), base, change);
-        }
-        let small = [BASE_NAME, PING_PONG].contains(&key.parameter.as_str());
-        if small && ![TOKIO, OURS].contains(&key.variant.as_str()) {
-            let ours = Key { variant: OURS.to_owned(), ..key.clone() };
-            study = study.also_compare(key.clone(), ours, format!("`{}` instead of ours", key.variant));
-        }
-    }
-    for Subject { name, cancelling, least_served, .. } in bounded() {
-        let lost = cancelling();
-        prove(format!("cancelling in {name}"), &losses(name), &lost)?;
-        study = study.counts(&Key::new("stream", name, BASE_NAME), lost);
-        study = study.count(Key::new("stream", name, "producers=16"), "least_served_of_100", least_served());
-    }
-    for (bench, parameter) in [("stream", BASE_NAME), ("stream", "producers=16"), ("exchange", PING_PONG)] {
-        study = study.control_of(Key::new(bench, TOKIO, parameter));
-    }
-    Ok(idle(study))
+    let channels: [fn(Study) -> Result<Study, UnequalWork>; 14] = [
+        bounded::<TokioChannel>,
+        bounded::<AsyncChannel>,
+        bounded::<Flume>,
+        bounded::<Kanal>,
+        bounded::<Crossfire>,
+        bounded::<Futures>,
+        bounded::<Small<ByMutex>>,
+        bounded::<Small<ByThread>>,
+        unbounded::<TokioUnbounded>,
+        unbounded::<AsyncChannel>,
+        unbounded::<Flume>,
+        unbounded::<Kanal>,
+        unbounded::<CrossfireUnbounded>,
+        unbounded::<FuturesUnbounded>,
+    ];
+    let study = Study::new("channels").baseline(TOKIO).rounds(4, 96);
+    let study = channels.into_iter().try_fold(study, |study, add| add(study))?;
+    let controls = [
+        ("stream", BASE_NAME),
+        ("stream", "producers=16"),
+        ("exchange", PING_PONG),
+        ("open", IDLE),
+        ("clone", IDLE),
+    ];
+    let control = |study: Study, (bench, parameter)| study.control_of(Key::new(bench, TOKIO, parameter));
+    Ok(controls.into_iter().fold(study, control))
 }
 
 // %% [markdown]

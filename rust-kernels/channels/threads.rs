@@ -34,14 +34,16 @@
 // :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
 // :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
 // :build_env CARGO_INCREMENTAL=0
+// :dep async-channel = "=2.5.0"
 // :dep channels = { path = "../../rust-kernels/channels" }
 // :dep crossbeam-channel = "=0.5.17"
 // :dep crossfire = "=3.1.22"
+// :dep flume = "=0.12.0"
 // :dep futures = "=0.3.34"
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep hdrhistogram = { version = "=7.6.0", default-features = false }
 // :dep kanal = "=0.1.1"
-// :dep tokio = { version = "=1.54.1", features = ["rt-multi-thread"] }
+// :dep tokio = { version = "=1.54.1", features = ["rt-multi-thread", "sync"] }
 
 // %% [markdown]
 // From here on each cell is also a part of the crate `channels-threads`, except cells that only show something. The
@@ -54,75 +56,61 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use channels::{
-    AsyncChannel, BASE, ByMutex, Channel, Crossfire, Ends, Flume, Futures, Item, Kanal, Load, Message,
-    Outcome, RIVALS, Root, Runtime, Small, Started, TOKIO, Tokio, TokioChannel, answer, consume, expected,
-    least_served, produce, start, time,
+    AsyncChannel, BASE, ByMutex, Channel, Crossfire, Ends, FOR_EACH, Flume, Futures, Item, Kanal, Load,
+    Outcome, RIVALS, Root, Runtime, Small, SmallReceiver, SmallSender, Started, TOKIO, Tokio, TokioChannel,
+    answer, ask, channel, consume, expected, least_served, produce, start, time,
 };
 use crossbeam_channel as of_crossbeam;
+use crossfire::{MTx, Rx, mpsc::Array};
+use futures::channel::mpsc as of_futures;
 use futures::executor::block_on;
+use futures::{FutureExt, SinkExt, StreamExt};
 use harness::{Bencher, Counts, Key, Sample, Study, limit, prove_isolated};
 use hdrhistogram::Histogram;
+use tokio::sync::mpsc as of_tokio;
+use tokio::task::{spawn_blocking, yield_now};
 
 // %% [markdown]
 // # Ends that block
 //
 // An end of a channel can be turned into one that blocks its thread. Where a crate has nothing for that, `block_on` of the
-// futures crate waits for its future.
+// futures crate waits for its future. An end that blocks is driven by the same code as one that waits: its future has
+// waited when it was polled once.
 
 // %%
-/// What is sent.
-pub type Word = Message<1>;
-
-/// A channel whose ends can also be used by threads that block.
+/// A channel whose ends can be made to block.
 pub trait Blocking: Channel {
-    type Sends: Send + 'static;
-    type Receives: Send + 'static;
-    /// Makes the sender one that blocks.
-    fn sender(to: Self::Sender<Word>) -> Self::Sends;
-    /// Makes the receiver one that blocks.
-    fn receiver(from: Self::Receiver<Word>) -> Self::Receives;
-    /// Sends it when there is room; false if nobody can receive it.
-    fn send_blocking(to: &mut Self::Sends, message: Word) -> bool;
-    /// The next message; none if all senders are gone and all messages are received.
-    fn receive_blocking(from: &mut Self::Receives) -> Option<Word>;
+    /// The same with ends that block.
+    type Blocks: Channel;
+    fn sender<T: Item>(to: Self::Sender<T>) -> <Self::Blocks as Channel>::Sender<T>;
+    fn receiver<T: Item>(from: Self::Receiver<T>) -> <Self::Blocks as Channel>::Receiver<T>;
 }
 
-/// How the ends of a channel block: their types, how they are made, and their calls.
+/// What a thread does at an end that blocks.
+fn block<F: Future>(work: F) -> F::Output {
+    work.now_or_never().expect("it blocks instead of being pending")
+}
+
+/// How a channel blocks: a name for that, the types of its ends, how they are made from those of the channel, and what they
+/// call.
 #[macro_export]
 macro_rules! blocking {
-    ($channel:ty, $sends:ty, $receives:ty, |$sender:ident| $sending:expr, |$receiver:ident| $receiving:expr,
+    ($channel:ty, $blocks:ident, $sends:ty, $receives:ty, |$end:ident| $made:expr, |$from_end:ident| $from_made:expr,
      |$to:ident, $message:ident| $send:expr, |$from:ident| $receive:expr) => {
+        channel! { $blocks, "blocking", $sends, $receives, |_capacity| unreachable!("made from other ends"),
+        |$to, $message| $send, |$from| $receive }
+
         impl Blocking for $channel {
-            type Sends = $sends;
-            type Receives = $receives;
+            type Blocks = $blocks;
 
-            fn sender($sender: Self::Sender<Word>) -> Self::Sends {
-                $sending
+            fn sender<T: Item>($end: Self::Sender<T>) -> $sends {
+                $made
             }
 
-            fn receiver($receiver: Self::Receiver<Word>) -> Self::Receives {
-                $receiving
-            }
-
-            fn send_blocking($to: &mut Self::Sends, $message: Word) -> bool {
-                $send
-            }
-
-            fn receive_blocking($from: &mut Self::Receives) -> Option<Word> {
-                $receive
+            fn receiver<T: Item>($from_end: Self::Receiver<T>) -> $receives {
+                $from_made
             }
         }
-    };
-    ($channel:ty, |$to:ident, $message:ident| $send:expr, |$from:ident| $receive:expr) => {
-        blocking!(
-            $channel,
-            Self::Sender<Word>,
-            Self::Receiver<Word>,
-            |to| to,
-            |from| from,
-            |$to, $message| $send,
-            |$from| $receive
-        );
     };
 }
 
@@ -130,31 +118,20 @@ macro_rules! blocking {
 // Each crate's own calls:
 
 // %%
-blocking!(TokioChannel, |to, message| to.blocking_send(message).is_ok(), |from| from.blocking_recv());
-blocking!(AsyncChannel, |to, message| to.send_blocking(message).is_ok(), |from| from.recv_blocking().ok());
-blocking!(Flume, |to, message| to.send(message).is_ok(), |from| from.recv().ok());
-blocking!(
-    Kanal,
-    kanal::Sender<Word>,
-    kanal::Receiver<Word>,
-    |to| to.to_sync(),
-    |from| from.to_sync(),
-    |to, message| to.send(message).is_ok(),
-    |from| from.recv().ok()
-);
-blocking!(
-    Crossfire,
-    crossfire::MTx<crossfire::mpsc::Array<Word>>,
-    crossfire::Rx<crossfire::mpsc::Array<Word>>,
-    |to| to.into_blocking(),
-    |from| from.into_blocking(),
-    |to, message| to.send(message).is_ok(),
-    |from| from.recv().ok()
-);
-blocking!(Futures, |to, message| block_on(Self::send(to, message)), |from| block_on(Self::receive(from)));
-blocking!(Small<ByMutex>, |to, message| block_on(Self::send(to, message)), |from| block_on(Self::receive(
-    from
-)));
+blocking! { TokioChannel, TokioBlocks, of_tokio::Sender<T>, of_tokio::Receiver<T>, |to| to, |from| from,
+|to, message| to.blocking_send(message), |from| from.blocking_recv() }
+blocking! { AsyncChannel, AsyncBlocks, async_channel::Sender<T>, async_channel::Receiver<T>, |to| to, |from| from,
+|to, message| to.send_blocking(message), |from| from.recv_blocking().ok() }
+blocking! { Flume, FlumeBlocks, flume::Sender<T>, flume::Receiver<T>, |to| to, |from| from,
+|to, message| to.send(message), |from| from.recv().ok() }
+blocking! { Kanal, KanalBlocks, kanal::Sender<T>, kanal::Receiver<T>, |to| to.to_sync(), |from| from.to_sync(),
+|to, message| to.send(message), |from| from.recv().ok() }
+blocking! { Crossfire, CrossfireBlocks, MTx<Array<T>>, Rx<Array<T>>, |to| to.into_blocking(), |from| from.into_blocking(),
+|to, message| to.send(message), |from| from.recv().ok() }
+blocking! { Futures, FuturesBlocks, of_futures::Sender<T>, of_futures::Receiver<T>, |to| to, |from| from,
+|to, message| block_on(to.send(message)), |from| block_on(from.next()) }
+blocking! { Small<ByMutex>, SmallBlocks, SmallSender<T, ByMutex>, SmallReceiver<T, ByMutex>, |to| to, |from| from,
+|to, message| block_on(Small::send(to, message)).then_some(()).ok_or(()), |from| block_on(Small::receive(from)) }
 
 // %% [markdown]
 // # Ends that a task asks again and again
@@ -163,85 +140,53 @@ blocking!(Small<ByMutex>, |to, message| block_on(Self::send(to, message)), |from
 // So its worker never sleeps.
 
 // %%
-/// A channel without futures: its name, its module, the types of its ends, and what opens it.
+/// A channel without futures: its name, its module, the types of its ends, and what opens it; and how it blocks.
 #[macro_export]
 macro_rules! asked {
-    ($channel:ident, $name:literal, $of:ident, $sender:ident, $open:ident) => {
-        #[doc = concat!("The channel ", $name, ".")]
-        pub struct $channel;
-
-        impl Channel for $channel {
-            const NAME: &str = $name;
-            type Sender<T: Item> = $of::$sender<T>;
-            type Receiver<T: Item> = $of::Receiver<T>;
-
-            fn open<T: Item>(capacity: usize) -> Ends<Self, T> {
-                $of::$open(capacity)
-            }
-
-            async fn send<T: Item>(to: &mut Self::Sender<T>, mut message: T) -> bool {
+    ($channel:ident, $blocks:ident, $name:literal, $of:ident, $sender:ident, $open:ident) => {
+        channel! { $channel, $name, $of::$sender<T>, $of::Receiver<T>, |capacity| $of::$open(capacity),
+            |to, message| {
+                let mut message = message;
                 loop {
                     match to.try_send(message) {
-                        Ok(()) => return true,
-                        Err($of::TrySendError::Disconnected(_)) => return false,
                         Err($of::TrySendError::Full(back)) => message = back,
+                        sent_or_not => break sent_or_not,
                     }
-                    tokio::task::yield_now().await;
+                    yield_now().await;
                 }
-            }
-
-            async fn receive<T: Item>(from: &mut Self::Receiver<T>) -> Option<T> {
-                loop {
-                    match from.try_recv() {
-                        Ok(message) => return Some(message),
-                        Err($of::TryRecvError::Disconnected) => return None,
-                        Err($of::TryRecvError::Empty) => tokio::task::yield_now().await,
-                    }
+            },
+            |from| loop {
+                match from.try_recv() {
+                    Err($of::TryRecvError::Empty) => yield_now().await,
+                    received => break received.ok(),
                 }
             }
         }
-
-        blocking!($channel, |to, message| to.send(message).is_ok(), |from| from.recv().ok());
+        blocking! { $channel, $blocks, $of::$sender<T>, $of::Receiver<T>, |to| to, |from| from,
+        |to, message| to.send(message), |from| from.recv().ok() }
     };
 }
 
-asked!(Std, "std", of_std, SyncSender, sync_channel);
-asked!(Crossbeam, "crossbeam", of_crossbeam, Sender, bounded);
+asked!(Std, StdBlocks, "std", of_std, SyncSender, sync_channel);
+asked!(Crossbeam, CrossbeamBlocks, "crossbeam", of_crossbeam, Sender, bounded);
 
 // %% [markdown]
-// # Ends on another thread
-//
-// Or a task lets a thread for blocking calls wait for it: `spawn_blocking` for every message. To send, it asks as above.
+// Or a task lets another thread wait: `spawn_blocking` for every message that it receives. To send, it asks as above.
 
 // %%
-/// The channel of the standard library, received from in `spawn_blocking`.
-pub struct StdBySpawn;
-
-impl Channel for StdBySpawn {
-    const NAME: &str = "std, spawn_blocking";
-    type Sender<T: Item> = of_std::SyncSender<T>;
-    /// It is on its way while a thread waits.
-    type Receiver<T: Item> = Option<of_std::Receiver<T>>;
-
-    fn open<T: Item>(capacity: usize) -> Ends<Self, T> {
-        let (to, from) = of_std::sync_channel(capacity);
-        (to, Some(from))
-    }
-
-    fn send<T: Item>(to: &mut Self::Sender<T>, message: T) -> impl Future<Output = bool> + Send {
-        Std::send(to, message)
-    }
-
-    async fn receive<T: Item>(from: &mut Self::Receiver<T>) -> Option<T> {
+channel! { StdBySpawn, "std, spawn_blocking", of_std::SyncSender<T>, Option<of_std::Receiver<T>>,
+    |capacity| { let (to, from) = of_std::sync_channel(capacity); (to, Some(from)) },
+    |to, message| Std::send(to, message).await.then_some(()).ok_or(()),
+    |from| {
         let receiver = from.take()?;
-        let waiting = tokio::task::spawn_blocking(move || (receiver.recv().ok(), receiver));
+        let waiting = spawn_blocking(move || (receiver.recv().ok(), receiver));
         let (message, receiver) = waiting.await.expect("it does not panic");
         *from = Some(receiver);
         message
     }
 }
-
-blocking!(StdBySpawn, |to, message| to.send(message).is_ok(), |from| from.as_ref()?.recv().ok());
+blocking! { StdBySpawn, StdBySpawnBlocks, of_std::SyncSender<T>, of_std::Receiver<T>, |to| to,
+|from| from.expect("nobody waits for it"), |to, message| to.send(message), |from| from.recv().ok() }
 
 // %% [markdown]
 // # The programs
@@ -250,76 +195,32 @@ blocking!(StdBySpawn, |to, message| to.send(message).is_ok(), |from| from.as_ref
 // has to be started, except for the second of two.
 
 // %%
-fn feed<C: Blocking>(mut to: C::Sends, messages: u64) {
-    for number in 0..messages {
-        assert!(C::send_blocking(&mut to, [number]), "the receiver waits for all");
-    }
-}
-
-fn take_all<C: Blocking>(mut from: C::Receives) -> [u64; 2] {
-    let (mut received, mut sum) = (0, 0);
-    while let Some([number]) = C::receive_blocking(&mut from) {
-        received += 1;
-        sum += number;
-    }
-    [received, sum]
-}
-
-fn reply<C: Blocking>(mut from: C::Receives, mut to: C::Sends, burst: u64) {
-    loop {
-        let mut sum = 0;
-        for _ in 0..burst {
-            let Some([number]) = C::receive_blocking(&mut from) else { return };
-            sum += number;
-        }
-        C::send_blocking(&mut to, [sum]);
-    }
-}
-
-fn ask<C: Blocking>(mut to: C::Sends, mut from: C::Receives, load: Load) -> [u64; 2] {
-    let (mut received, mut sum) = (0, 0);
-    for exchange in 0..load.messages / (load.burst + 1) {
-        for number in exchange * load.burst..(exchange + 1) * load.burst {
-            assert!(C::send_blocking(&mut to, [number]), "the other end waits for all");
-        }
-        let [answer] = C::receive_blocking(&mut from).expect("an answer");
-        received += load.burst + 1;
-        sum += answer;
-    }
-    [received, sum]
-}
-
-// %% [markdown]
-// Who is at which end:
-
-// %%
 /// Starts a program whose messages come from a thread or a task and go to one; in an exchange, a thread asks.
 pub fn bridge<C: Blocking, const FROM_TASK: bool, const TO_TASK: bool>() -> Started {
     let runtime = Tokio::<1>::start();
     Box::new(move |load| {
-        let (to, mut from) = C::open::<Word>(load.capacity);
+        let ((to, mut from), (answers, replies)) = (C::open(load.capacity), C::open(load.capacity));
         let start = Instant::now();
         let [received, sum] = if load.burst > 0 {
-            let (answers, replies) = C::open::<Word>(load.capacity);
             if TO_TASK {
-                runtime.0.spawn(answer::<C, 1>((from, answers), load.burst));
+                runtime.0.spawn(answer::<C, 1>((answers, from), load.burst));
             } else {
-                let (from, answers) = (C::receiver(from), C::sender(answers));
-                thread::spawn(move || reply::<C>(from, answers, load.burst));
+                let ends = (C::sender(answers), C::receiver(from));
+                thread::spawn(move || block(answer::<C::Blocks, 1>(ends, load.burst)));
             }
-            ask::<C>(C::sender(to), C::receiver(replies), load)
+            block(ask::<C::Blocks, 1>((C::sender(to), C::receiver(replies)), load))
         } else if TO_TASK {
             let consumer = runtime.0.spawn(async move { consume::<C, 1>(&mut from).await });
-            feed::<C>(C::sender(to), load.messages);
+            block(produce::<C::Blocks, 1>(C::sender(to), 0..load.messages));
             runtime.block_on(consumer).expect("it does not panic")
         } else {
             if FROM_TASK {
                 runtime.0.spawn(produce::<C, 1>(to, 0..load.messages));
             } else {
                 let to = C::sender(to);
-                thread::spawn(move || feed::<C>(to, load.messages));
+                thread::spawn(move || block(produce::<C::Blocks, 1>(to, 0..load.messages)));
             }
-            take_all::<C>(C::receiver(from))
+            block(consume::<C::Blocks, 1>(&mut C::receiver(from)))
         };
         Outcome { elapsed: start.elapsed(), received, sum }
     })
@@ -337,23 +238,14 @@ const INTERVAL: Duration = Duration::from_micros(50);
 /// Messages of a sample.
 const LONE: u64 = 1_000;
 
-/// Latencies in nanoseconds to three digits.
-fn distribution(latencies: &[u64]) -> Histogram<u64> {
-    let mut histogram = Histogram::new(3).expect("3 significant digits can be kept");
-    for &latency in latencies {
-        histogram.record(latency).expect("it grows as far as it must");
-    }
-    histogram
-}
-
 /// How long each message took that a thread has sent to a task.
 fn latencies<C: Blocking>(runtime: &Tokio<1>) -> Vec<u64> {
-    let (to, mut from) = C::open::<Word>(BASE.capacity);
+    let (to, mut from) = C::open(BASE.capacity);
     let epoch = Instant::now();
     let now = move || u64::try_from(epoch.elapsed().as_nanos()).expect("less than centuries");
     let receiver = runtime.0.spawn(async move {
         let mut latencies = Vec::with_capacity(LONE as usize);
-        while let Some([due]) = C::receive(&mut from).await {
+        while let Some(due) = C::receive(&mut from).await {
             latencies.push(now() - due);
         }
         latencies
@@ -364,17 +256,18 @@ fn latencies<C: Blocking>(runtime: &Tokio<1>) -> Vec<u64> {
         while now() < due {
             spin_loop();
         }
-        assert!(C::send_blocking(&mut to, [due]), "the receiver waits for all");
+        assert!(block(C::Blocks::send(&mut to, due)), "the receiver waits for all");
     }
     drop(to);
     runtime.block_on(receiver).expect("it does not panic")
 }
 
-/// A sample of them.
+/// A sample of them, in nanoseconds to three digits.
 fn sample_latencies<C: Blocking>(runtime: &Tokio<1>) -> Sample {
     let latencies = latencies::<C>(runtime);
     assert_eq!(latencies.len() as u64, LONE, "all messages arrive");
-    let histogram = distribution(&latencies);
+    let mut histogram = Histogram::<u64>::new(3).expect("3 significant digits can be kept");
+    latencies.iter().for_each(|latency| histogram.record(*latency).expect("it grows as far as it must"));
     let quantile = |of| histogram.value_at_quantile(of);
     Sample::new(LONE, Duration::from_nanos(latencies.iter().sum()))
         .with("p50_ns", quantile(0.5))
@@ -385,18 +278,15 @@ fn sample_latencies<C: Blocking>(runtime: &Tokio<1>) -> Sample {
 // %% [markdown]
 // # Who is served?
 //
-// Sixteen producers on two workers send without end; how many of a hundred messages for each are from the one that sent the
-// fewest?
+// Sixteen producers on two workers send without end; how many of a thousand messages for each are from the one that sent
+// the fewest?
 
 // %%
-/// Messages for each producer.
-const FOR_EACH: u64 = 1_000;
-
 /// A sample of how many messages the producer sent that sent the fewest.
 fn sample_shares<C: Channel>(runtime: &Tokio<2>) -> Sample {
     let start = Instant::now();
-    let least = runtime.run(least_served::<C, Tokio<2>>(BASE.capacity, FOR_EACH));
-    Sample::new(FOR_EACH * RIVALS as u64, start.elapsed()).with("least_served_of_100", least * 100 / FOR_EACH)
+    let least = runtime.run(least_served::<C, Tokio<2>>());
+    Sample::new(FOR_EACH * RIVALS as u64, start.elapsed()).with("least_served_of_1000", least)
 }
 
 // %% [markdown]
@@ -408,60 +298,24 @@ type Way = (&'static str, &'static str, fn() -> Started, Load);
 
 const PING_PONG: Load = Load { burst: 1, ..BASE };
 
-/// A channel with all that is done to it.
-pub struct Subject {
-    pub name: &'static str,
-    ways: Vec<Way>,
-    /// A sample of latencies, started anew for each trial.
-    latencies: fn() -> Box<dyn Fn() -> Sample>,
-    shares: Option<fn() -> Box<dyn Fn() -> Sample>>,
-}
-
-fn of_threads<C: Blocking>() -> Subject {
-    let ways: Vec<Way> = vec![
+/// A thread at one end at least.
+fn with_threads<C: Blocking>() -> [Way; 5] {
+    [
         ("stream", "thread to thread", bridge::<C, false, false>, BASE),
         ("stream", "thread to task", bridge::<C, false, true>, BASE),
         ("stream", "task to thread", bridge::<C, true, false>, BASE),
         ("exchange", "thread and thread", bridge::<C, false, false>, PING_PONG),
         ("exchange", "thread and task", bridge::<C, false, true>, PING_PONG),
-    ];
-    let latencies: fn() -> Box<dyn Fn() -> Sample> = || {
-        let runtime = Tokio::start();
-        Box::new(move || sample_latencies::<C>(&runtime))
-    };
-    Subject { name: C::NAME, ways, latencies, shares: None }
+    ]
 }
 
-/// With what only tasks do, on two workers; or a task and the thread in `block_on`.
-fn of_tasks<C: Blocking>() -> Subject {
-    let mut subject = of_threads::<C>();
-    let (two, one): (fn() -> Started, fn() -> Started) = (start::<C, Tokio<2>, 1>, start::<C, Tokio<1>, 1>);
-    subject.ways.extend([
-        ("stream", "task to task", two, BASE),
-        ("stream", "task to block_on", one, Load { root: Root::BlockOn, ..BASE }),
-        ("exchange", "task and task", two, PING_PONG),
-        ("exchange", "block_on and task", one, Load { root: Root::BlockOn, ..PING_PONG }),
-    ]);
-    subject.shares = Some(|| {
-        let runtime = Tokio::start();
-        Box::new(move || sample_shares::<C>(&runtime))
-    });
-    subject
-}
-
-/// All channels.
-pub fn subjects() -> Vec<Subject> {
-    vec![
-        of_tasks::<TokioChannel>(),
-        of_tasks::<AsyncChannel>(),
-        of_tasks::<Flume>(),
-        of_tasks::<Kanal>(),
-        of_tasks::<Crossfire>(),
-        of_tasks::<Futures>(),
-        of_tasks::<Small<ByMutex>>(),
-        of_threads::<Std>(),
-        of_threads::<Crossbeam>(),
-        of_threads::<StdBySpawn>(),
+/// Tasks on two workers, or a task on one and the thread in `block_on`.
+fn with_tasks<C: Channel>() -> [Way; 4] {
+    [
+        ("stream", "task to task", start::<C, Tokio<2>, 1>, BASE),
+        ("stream", "task to block_on", start::<C, Tokio<1>, 1>, Load { root: Root::BlockOn, ..BASE }),
+        ("exchange", "task and task", start::<C, Tokio<2>, 1>, PING_PONG),
+        ("exchange", "block_on and task", start::<C, Tokio<1>, 1>, Load { root: Root::BlockOn, ..PING_PONG }),
     ]
 }
 
@@ -508,47 +362,69 @@ fn other(way: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// All of it, proven. A channel that loses a message or hangs is left out of that row, and named.
-pub fn study() -> Study {
-    let mut study = Study::new("channels-threads").baseline(TOKIO).rounds(2, 20).isolated(LIMIT);
-    study = study.resources().instructions(false).unit("message");
-    for Subject { name, ways, latencies, shares } in subjects() {
-        study = study.group("messages", limit::THREADS).samples(2);
-        for (bench, parameter, program, load) in ways {
-            let key = Key::new(bench, name, parameter);
-            let proof = prove_isolated(&key, LIMIT, &expected(load), || arrived(program, load));
-            study = study.count(key.clone(), "units", load.messages);
-            study = study.proven(key.clone(), proof, time(program, load));
-            if let Some((base, change)) = other(parameter) {
-                study = study.also_compare(key, Key::new(bench, name, base), change);
-            }
-        }
-        study = study.samples(1);
-        for (bench, parameter, sample) in
-            [("latency", EVERY_50_US, Some(latencies)), ("shares", SIXTEEN, shares)]
-        {
-            let Some(start) = sample else { continue };
-            let (key, sent) = (Key::new(bench, name, parameter), Counts::from([("samples", 1)]));
-            let proof = prove_isolated(&key, LIMIT, &sent, || {
-                start()();
-                [sent.clone()]
-            });
-            study = study.group(bench, limit::CROWDS).proven(key, proof, move |bencher: &mut Bencher<'_>| {
-                let sample = start();
-                bencher.samples(&mut || sample());
-            });
+/// Adds a channel in some ways, proven. One that loses a message or hangs there is left out, and named.
+fn add<C: Channel>(mut study: Study, ways: impl IntoIterator<Item = Way>) -> Study {
+    study = study.group("messages", limit::THREADS).samples(2);
+    for (bench, parameter, program, load) in ways {
+        let key = Key::new(bench, C::NAME, parameter);
+        let proof = prove_isolated(&key, LIMIT, &expected(load), || arrived(program, load));
+        study = study.count(key.clone(), "units", load.messages);
+        study = study.proven(key.clone(), proof, time(program, load));
+        if let Some((base, change)) = other(parameter) {
+            study = study.also_compare(key, Key::new(bench, C::NAME, base), change);
         }
     }
-    for (bench, parameter) in [
+    study.samples(1)
+}
+
+/// A channel with a thread at one end at least, and its latencies.
+fn of_threads<C: Blocking>(study: Study) -> Study {
+    let key = Key::new("latency", C::NAME, EVERY_50_US);
+    let proof = prove_isolated(&key, LIMIT, &Counts::from([("received", LONE)]), || {
+        [Counts::from([("received", latencies::<C>(&Tokio::start()).len() as u64)])]
+    });
+    let study = add::<C>(study, with_threads::<C>()).group("latency", limit::CROWDS);
+    study.proven(key, proof, |bencher: &mut Bencher<'_>| {
+        let runtime = Tokio::start();
+        bencher.samples(&mut || sample_latencies::<C>(&runtime));
+    })
+}
+
+/// One whose ends tasks can wait for, with tasks at both, and whom it serves.
+fn of_tasks<C: Blocking>(study: Study) -> Study {
+    let study = add::<C>(of_threads::<C>(study), with_tasks::<C>()).group("shares", limit::CROWDS);
+    study.bench(Key::new("shares", C::NAME, SIXTEEN), |bencher: &mut Bencher<'_>| {
+        let runtime = Tokio::start();
+        bencher.samples(&mut || sample_shares::<C>(&runtime));
+    })
+}
+
+/// All of it, proven.
+pub fn study() -> Study {
+    let study = Study::new("channels-threads").baseline(TOKIO).rounds(2, 12).isolated(LIMIT);
+    let study = study.resources().instructions(false).unit("message");
+    let channels: [fn(Study) -> Study; 10] = [
+        of_tasks::<TokioChannel>,
+        of_tasks::<AsyncChannel>,
+        of_tasks::<Flume>,
+        of_tasks::<Kanal>,
+        of_tasks::<Crossfire>,
+        of_tasks::<Futures>,
+        of_tasks::<Small<ByMutex>>,
+        of_threads::<Std>,
+        of_threads::<Crossbeam>,
+        of_threads::<StdBySpawn>,
+    ];
+    let study = channels.into_iter().fold(study, |study, add| add(study));
+    let controls = [
         ("stream", "task to task"),
         ("stream", "thread to task"),
         ("exchange", "task and task"),
         ("latency", EVERY_50_US),
         ("shares", SIXTEEN),
-    ] {
-        study = study.control_of(Key::new(bench, TOKIO, parameter));
-    }
-    study
+    ];
+    let control = |study: Study, (bench, parameter)| study.control_of(Key::new(bench, TOKIO, parameter));
+    controls.into_iter().fold(study, control)
 }
 
 // %% [markdown]

@@ -1,7 +1,7 @@
 //! Whoever is at the ends of a channel, all messages arrive, once.
 
 use channels::{BASE, Channel, Crossfire, Ends, Item, Kanal, Load, Outcome, Started, TokioChannel, expected};
-use channels_threads::{Blocking, Crossbeam, Std, StdBySpawn, Word, bridge};
+use channels_threads::{Blocking, Crossbeam, Std, StdBySpawn, bridge};
 use harness::{Counts, prove};
 
 const PING_PONG: Load = Load { burst: 1, ..BASE };
@@ -57,23 +57,14 @@ impl Channel for Lossy {
 }
 
 impl Blocking for Lossy {
-    type Sends = Self::Sender<Word>;
-    type Receives = Self::Receiver<Word>;
+    type Blocks = <Std as Blocking>::Blocks;
 
-    fn sender(to: Self::Sender<Word>) -> Self::Sends {
+    fn sender<T: Item>(to: Self::Sender<T>) -> <Self::Blocks as Channel>::Sender<T> {
         to
     }
 
-    fn receiver(from: Self::Receiver<Word>) -> Self::Receives {
-        from
-    }
-
-    fn send_blocking(to: &mut Self::Sends, message: Word) -> bool {
-        Std::send_blocking(to, message)
-    }
-
-    fn receive_blocking(from: &mut Self::Receives) -> Option<Word> {
-        Std::receive_blocking(&mut from.0)
+    fn receiver<T: Item>(from: Self::Receiver<T>) -> <Self::Blocks as Channel>::Receiver<T> {
+        from.0
     }
 }
 
