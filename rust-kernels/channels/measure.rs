@@ -19,7 +19,7 @@
 //
 // Which channel is fastest is asked often, and answered by benchmarks of the channels' own authors. Most of them receive
 // in `block_on`, and then they measure how a runtime wakes its caller, too
-// ([rust-channel-benchmarks 6](https://github.com/fereidani/rust-channel-benchmarks/issues/6)). Here everything happens in
+// ([rust-channel-benchmarks 6](https://github.com/fereidani/rust-channel-benchmarks/pull/6)). Here everything happens in
 // tasks, on one thread; from this base one factor is changed at a time: capacity, size of a message, number of producers,
 // who waits for whom, the runtime, the driver.
 //
@@ -67,8 +67,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use crossfire::{AsyncRx, MAsyncTx, MTx, mpsc as of_crossfire};
-use futures::channel::mpsc as of_futures;
-use futures::{SinkExt, StreamExt};
+use futures::{FutureExt, SinkExt, StreamExt, channel::mpsc as of_futures};
 use harness::{Bencher, Counts, Key, Study, UnequalWork, limit, prove};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc as of_tokio;
@@ -260,13 +259,6 @@ pub struct State<T> {
     received: bool,
 }
 
-/// Wakes, if there is something to wake.
-fn wake(waker: Option<Waker>) {
-    if let Some(waker) = waker {
-        waker.wake();
-    }
-}
-
 /// Sends into the smallest channel.
 pub struct SmallSender<T: Item, S: Sharing>(Arc<S::Of<State<T>>>);
 
@@ -314,7 +306,7 @@ impl<T: Item, S: Sharing> Future for Sending<'_, T, S> {
             state.queue.push_back(message);
             (Poll::Ready(true), state.receiver.take())
         });
-        wake(woken);
+        woken.into_iter().for_each(Waker::wake);
         polled
     }
 }
@@ -322,12 +314,13 @@ impl<T: Item, S: Sharing> Future for Sending<'_, T, S> {
 impl<T: Item, S: Sharing> Drop for Sending<'_, T, S> {
     fn drop(&mut self) {
         let Some(own) = self.number else { return };
-        wake(S::with(self.channel, |state| {
+        let woken = S::with(self.channel, |state| {
             match state.waiting.binary_search_by_key(&own, |(number, _)| *number) {
                 Ok(place) => state.waiting.remove(place).and(None),
                 Err(_) => state.waiting.pop_front().map(|(_, next)| next),
             }
-        }));
+        });
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -347,7 +340,7 @@ impl<T: Item, S: Sharing> SmallReceiver<T, S> {
             state.receiver = Some(context.waker().clone());
             (Poll::Pending, None)
         });
-        wake(woken);
+        woken.into_iter().for_each(Waker::wake);
         polled
     }
 }
@@ -372,10 +365,11 @@ impl<T: Item, S: Sharing> Clone for SmallSender<T, S> {
 
 impl<T: Item, S: Sharing> Drop for SmallSender<T, S> {
     fn drop(&mut self) {
-        wake(S::with(&self.0, |state| {
+        let woken = S::with(&self.0, |state| {
             state.senders -= 1;
             state.receiver.take_if(|_| state.senders == 0)
-        }));
+        });
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -438,30 +432,18 @@ impl Wake for Counted {
     }
 }
 
-/// How often tasks that are watched were woken, and polled.
+/// How often tasks that are watched were woken.
 static WAKES: AtomicU64 = AtomicU64::new(0);
-static POLLS: AtomicU64 = AtomicU64::new(0);
-
-/// Polls it once; none if it has to wait.
-fn at_once<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
-    match future.poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(output) => Some(output),
-        Poll::Pending => None,
-    }
-}
 
 /// Sends these numbers as long as none has to wait, which is cancelled; how many are sent.
 fn fill<C: Channel>(to: &mut C::Sender<u64>, numbers: Range<u64>) -> u64 {
-    numbers.take_while(|number| at_once(pin!(C::send(to, *number))).is_some()).count() as u64
-}
-
-fn receive<C: Channel>(from: &mut C::Receiver<u64>) -> Option<u64> {
-    at_once(pin!(C::receive(from))).flatten()
+    numbers.take_while(|number| C::send(to, *number).now_or_never().is_some()).count() as u64
 }
 
 /// All that can be received; counts if it is in another order than it was sent in.
 fn drain<C: Channel>(first: Option<u64>, from: &mut C::Receiver<u64>, counts: &mut Counts) -> Vec<u64> {
-    let received: Vec<u64> = first.into_iter().chain(from_fn(|| receive::<C>(from))).collect();
+    let remaining = from_fn(|| C::receive(from).now_or_never().flatten());
+    let received: Vec<u64> = first.into_iter().chain(remaining).collect();
     *counts.entry("reordered").or_default() += u64::from(!received.is_sorted());
     received
 }
@@ -472,20 +454,23 @@ fn drain<C: Channel>(first: Option<u64>, from: &mut C::Receiver<u64>, counts: &m
 // overtook another.
 
 // %%
-/// What is lost in the three states of a receiver.
-fn cancelled_receives<C: Channel>(counts: &mut Counts) {
+/// What cancelling loses, by state: of a receiver here, of a sender below.
+pub fn cancelling<C: Channel>() -> Counts {
+    let mut counts = Counts::new();
     for (state, waits, early) in
         [("receive_empty_lost", true, 0), ("receive_handed_lost", true, 1), ("receive_ready_lost", false, 1)]
     {
         let (mut to, mut from) = C::open(3);
         let mut receive = Box::pin(C::receive(&mut from));
-        assert!(!waits || at_once(receive.as_mut()).is_none(), "nothing was sent");
+        assert!(!waits || receive.as_mut().now_or_never().is_none(), "nothing was sent");
         let mut sent = fill::<C>(&mut to, 0..early);
         drop(receive);
         sent += fill::<C>(&mut to, early..2);
-        let received = drain::<C>(None, &mut from, counts);
+        let received = drain::<C>(None, &mut from, &mut counts);
         counts.insert(state, sent - received.len() as u64);
     }
+    cancelled_sends::<C>(&mut counts);
+    counts
 }
 
 /// What is lost in the three states of a sender.
@@ -500,11 +485,11 @@ fn cancelled_sends<C: Channel>(counts: &mut Counts) {
         let mut other = to.clone();
         fill::<C>(&mut to, 0..room);
         let (mut own, mut next) = (Box::pin(C::send(&mut to, room)), Box::pin(C::send(&mut other, room + 1)));
-        assert!(at_once(own.as_mut()).is_none(), "it is full");
+        assert!(own.as_mut().now_or_never().is_none(), "it is full");
         let counted = Arc::new(Counted { wakes: AtomicU64::new(0), waker: Waker::noop().clone() });
         let waker = Waker::from(Arc::clone(&counted));
         assert!(!rival || next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(), "it is full");
-        let first = if frees { receive::<C>(&mut from) } else { None };
+        let first = if frees { C::receive(&mut from).now_or_never().flatten() } else { None };
         drop(own);
         let received = drain::<C>(first, &mut from, counts);
         let stuck = rival && counted.wakes.load(Ordering::Relaxed) == 0;
@@ -513,14 +498,6 @@ fn cancelled_sends<C: Channel>(counts: &mut Counts) {
         *counts.entry("next_stuck").or_default() += u64::from(stuck);
         *counts.entry("slots_lost").or_default() += room - fill::<C>(&mut to, 0..room);
     }
-}
-
-/// What cancelling loses, by state.
-pub fn cancelling<C: Channel>() -> Counts {
-    let mut counts = Counts::new();
-    cancelled_receives::<C>(&mut counts);
-    cancelled_sends::<C>(&mut counts);
-    counts
 }
 
 // %% [markdown]
@@ -611,13 +588,6 @@ impl Runtime for Smol {
 // that is one branch at the start of a task.
 
 // %%
-/// Where the root runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Root {
-    Task,
-    BlockOn,
-}
-
 /// How a program is set up.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
@@ -625,23 +595,18 @@ pub struct Load {
     pub producers: u64,
     /// Messages of a burst; none: a stream.
     pub burst: u64,
-    pub root: Root,
+    /// Whether the root runs in `block_on`, not in a task.
+    pub by_block_on: bool,
     /// Messages in all.
     pub messages: u64,
-    /// Whether wakes and polls are counted.
+    /// Whether wakes are counted.
     pub watched: bool,
 }
 
-/// What the root saw.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Outcome {
-    pub elapsed: Duration,
-    /// Messages, and the sum of their numbers.
-    pub received: u64,
-    pub sum: u64,
-}
+/// How long it took, how many messages arrived, and the sum of the numbers that were sent.
+pub type Outcome = (Duration, [u64; 2]);
 
-/// A task whose wakes and polls are counted, if it is watched.
+/// A task whose wakes are counted, if it is watched.
 async fn watch<F: Future>(watched: bool, task: F) -> F::Output {
     if !watched {
         return task.await;
@@ -651,7 +616,6 @@ async fn watch<F: Future>(watched: bool, task: F) -> F::Output {
         let waker = waker.get_or_insert_with(|| {
             Waker::from(Arc::new(Counted { wakes: AtomicU64::new(0), waker: context.waker().clone() }))
         });
-        POLLS.fetch_add(1, Ordering::Relaxed);
         task.as_mut().poll(&mut Context::from_waker(waker))
     })
     .await
@@ -725,7 +689,7 @@ async fn program<C: Channel, R: Runtime, const WORDS: usize>(load: Load) -> Outc
     let (to, mut from) = C::open(load.capacity);
     let for_answers = (load.burst > 0).then(|| C::open(load.capacity));
     let start = Instant::now();
-    let [received, sum] = if let Some((answers, replies)) = for_answers {
+    let arrived = if let Some((answers, replies)) = for_answers {
         R::spawn(watch(load.watched, answer::<C, WORDS>((answers, from), load.burst)));
         ask::<C, WORDS>((to, replies), load).await
     } else {
@@ -737,7 +701,7 @@ async fn program<C: Channel, R: Runtime, const WORDS: usize>(load: Load) -> Outc
         drop(to);
         consume::<C, WORDS>(&mut from).await
     };
-    Outcome { elapsed: start.elapsed(), received, sum }
+    (start.elapsed(), arrived)
 }
 
 // %% [markdown]
@@ -778,7 +742,7 @@ pub fn start<C: Channel, R: Runtime, const WORDS: usize>() -> Started {
     let runtime = R::start();
     Box::new(move |load| {
         let root = watch(load.watched, program::<C, R, WORDS>(load));
-        if load.root == Root::Task { runtime.run(root) } else { runtime.block_on(root) }
+        if load.by_block_on { runtime.block_on(root) } else { runtime.run(root) }
     })
 }
 
@@ -791,7 +755,7 @@ pub const MESSAGES: u64 = 800;
 
 /// The load from which one factor is changed.
 pub const BASE: Load =
-    Load { capacity: 64, producers: 1, burst: 0, root: Root::Task, messages: MESSAGES, watched: false };
+    Load { capacity: 64, producers: 1, burst: 0, by_block_on: false, messages: MESSAGES, watched: false };
 
 // %% [markdown]
 // Each factor has a row of its own, for every channel.
@@ -802,7 +766,7 @@ pub const BASE: Load =
 type Factor = (&'static str, &'static str, usize, Load, &'static str);
 
 /// The name of the base.
-pub const BASE_NAME: &str = "base";
+pub const BASE_NAME: &str = "driver=task";
 /// That of ping-pong.
 pub const PING_PONG: &str = "burst=1";
 
@@ -824,7 +788,7 @@ const FACTORS: [Factor; 14] = [
     ("exchange", "burst=1 driver=block_on", 0, Load { burst: 1, ..BY_BLOCK_ON }, "who asks is in `block_on`"),
 ];
 
-const BY_BLOCK_ON: Load = Load { root: Root::BlockOn, ..BASE };
+const BY_BLOCK_ON: Load = Load { by_block_on: true, ..BASE };
 
 /// The only one of unbounded channels.
 const WITHOUT_BOUND: Factor = (
@@ -847,7 +811,7 @@ pub struct Row {
 /// A channel under a load.
 fn row<C: Channel>((bench, parameter, program, load, change): Factor) -> Row {
     let key = |bench, parameter| Key::new(bench, C::NAME, parameter);
-    let of_ping_pong = bench == "exchange" && load.root == Root::BlockOn;
+    let of_ping_pong = bench == "exchange" && load.by_block_on;
     let base = if of_ping_pong { key(bench, PING_PONG) } else { key("stream", BASE_NAME) };
     let programs: [fn() -> Started; 4] =
         [start::<C, Tokio<0>, 1>, start::<C, Tokio<0>, 32>, start::<C, Tokio<0>, 512>, start::<C, Smol, 1>];
@@ -864,13 +828,18 @@ pub fn rows<C: Channel>() -> [Row; 14] {
 // # Proof of equal work
 //
 // All messages arrive, once: their number, and the sum of their numbers. The program that is timed counts both, in every
-// trial; in the proof its tasks are watched as well, so that wakes and polls are known.
+// trial; in the proof its tasks are watched as well, so that wakes are known.
 
 // %%
 /// What must arrive.
 pub fn expected(load: Load) -> Counts {
     let sent = if load.burst == 0 { load.messages } else { load.messages / (load.burst + 1) * load.burst };
     Counts::from([("received", load.messages), ("sum", sent * (sent - 1) / 2)])
+}
+
+/// What has arrived.
+pub fn counted([received, sum]: [u64; 2]) -> Counts {
+    Counts::from([("received", received), ("sum", sum)])
 }
 
 /// What one iteration did.
@@ -881,12 +850,9 @@ pub fn proven(key: &Key, program: fn() -> Started, load: Load) -> Result<Counts,
     let started = program();
     for watched in [false, true] {
         WAKES.store(0, Ordering::Relaxed);
-        POLLS.store(0, Ordering::Relaxed);
-        let Outcome { received, sum, .. } = started(Load { watched, ..load });
-        prove(key, &expected(load), &Counts::from([("received", received), ("sum", sum)]))?;
+        prove(key, &expected(load), &counted(started(Load { watched, ..load }).1))?;
     }
-    let [wakes, polls] = [&WAKES, &POLLS].map(|count| count.load(Ordering::Relaxed));
-    Ok(Counts::from([("units", load.messages), ("wakes", wakes), ("polls", polls)]))
+    Ok(Counts::from([("units", load.messages), ("wakes", WAKES.load(Ordering::Relaxed))]))
 }
 
 /// Times a program; in every trial, all messages must arrive.
@@ -895,8 +861,8 @@ pub fn time(program: fn() -> Started, load: Load) -> impl Fn(&mut Bencher<'_>) {
         let started = program();
         bencher.iter_custom(&mut |iterations| {
             let load = Load { messages: iterations * load.messages, ..load };
-            let Outcome { elapsed, received, sum } = started(load);
-            assert_eq!(Counts::from([("received", received), ("sum", sum)]), expected(load), "other work");
+            let (elapsed, arrived) = started(load);
+            assert_eq!(counted(arrived), expected(load), "other work");
             elapsed
         });
     }
@@ -957,12 +923,11 @@ fn add<C: Channel>(
         }
     }
     let parameter = if capacity == UNBOUNDED { WITHOUT_BOUND.1 } else { IDLE };
-    study = study.group("channels", limit::CALLS).unit("channel");
+    study = study.group("idle", limit::CALLS).unit("channel");
     study = study.bench(Key::new("open", C::NAME, parameter), move |bencher: &mut Bencher<'_>| {
         bencher.iter(&mut || drop(black_box(C::open::<u64>(black_box(capacity)))));
     });
-    study = study.group("handles", limit::CALLS).unit("handle");
-    Ok(study.bench(Key::new("clone", C::NAME, parameter), move |bencher: &mut Bencher<'_>| {
+    Ok(study.unit("handle").bench(Key::new("clone", C::NAME, parameter), move |bencher: &mut Bencher<'_>| {
         let (to, _from) = C::open::<u64>(capacity);
         bencher.iter(&mut || drop(black_box(to.clone())));
     }))
@@ -1012,13 +977,8 @@ pub fn study() -> Result<Study, UnequalWork> {
     ];
     let study = Study::new("channels").baseline(TOKIO).rounds(4, 96);
     let study = channels.into_iter().try_fold(study, |study, add| add(study))?;
-    let controls = [
-        ("stream", BASE_NAME),
-        ("stream", "producers=16"),
-        ("exchange", PING_PONG),
-        ("open", IDLE),
-        ("clone", IDLE),
-    ];
+    let controls =
+        [("stream", BASE_NAME), ("stream", "producers=16"), ("exchange", PING_PONG), ("open", IDLE)];
     let control = |study: Study, (bench, parameter)| study.control_of(Key::new(bench, TOKIO, parameter));
     Ok(controls.into_iter().fold(study, control))
 }

@@ -57,14 +57,12 @@ use std::time::{Duration, Instant};
 
 use channels::{
     AsyncChannel, BASE, ByMutex, Channel, Crossfire, Ends, FOR_EACH, Flume, Futures, Item, Kanal, Load,
-    Outcome, RIVALS, Root, Runtime, Small, SmallReceiver, SmallSender, Started, TOKIO, Tokio, TokioChannel,
-    answer, ask, channel, consume, expected, least_served, produce, start, time,
+    RIVALS, Runtime, Small, SmallReceiver, SmallSender, Started, TOKIO, Tokio, TokioChannel, answer, ask,
+    channel, consume, counted, expected, least_served, produce, start, time,
 };
 use crossbeam_channel as of_crossbeam;
 use crossfire::{MTx, Rx, mpsc::Array};
-use futures::channel::mpsc as of_futures;
-use futures::executor::block_on;
-use futures::{FutureExt, SinkExt, StreamExt};
+use futures::{FutureExt, SinkExt, StreamExt, channel::mpsc as of_futures, executor::block_on};
 use harness::{Bencher, Counts, Key, Sample, Study, limit, prove_isolated};
 use hdrhistogram::Histogram;
 use tokio::sync::mpsc as of_tokio;
@@ -201,7 +199,7 @@ pub fn bridge<C: Blocking, const FROM_TASK: bool, const TO_TASK: bool>() -> Star
     Box::new(move |load| {
         let ((to, mut from), (answers, replies)) = (C::open(load.capacity), C::open(load.capacity));
         let start = Instant::now();
-        let [received, sum] = if load.burst > 0 {
+        let arrived = if load.burst > 0 {
             if TO_TASK {
                 runtime.0.spawn(answer::<C, 1>((answers, from), load.burst));
             } else {
@@ -222,7 +220,7 @@ pub fn bridge<C: Blocking, const FROM_TASK: bool, const TO_TASK: bool>() -> Star
             }
             block(consume::<C::Blocks, 1>(&mut C::receiver(from)))
         };
-        Outcome { elapsed: start.elapsed(), received, sum }
+        (start.elapsed(), arrived)
     })
 }
 
@@ -313,9 +311,9 @@ fn with_threads<C: Blocking>() -> [Way; 5] {
 fn with_tasks<C: Channel>() -> [Way; 4] {
     [
         ("stream", "task to task", start::<C, Tokio<2>, 1>, BASE),
-        ("stream", "task to block_on", start::<C, Tokio<1>, 1>, Load { root: Root::BlockOn, ..BASE }),
+        ("stream", "task to block_on", start::<C, Tokio<1>, 1>, Load { by_block_on: true, ..BASE }),
         ("exchange", "task and task", start::<C, Tokio<2>, 1>, PING_PONG),
-        ("exchange", "block_on and task", start::<C, Tokio<1>, 1>, Load { root: Root::BlockOn, ..PING_PONG }),
+        ("exchange", "block_on and task", start::<C, Tokio<1>, 1>, Load { by_block_on: true, ..PING_PONG }),
     ]
 }
 
@@ -331,10 +329,7 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 /// Two iterations: what arrived.
 fn arrived(program: fn() -> Started, load: Load) -> [Counts; 2] {
     let started = program();
-    [(), ()].map(|()| {
-        let Outcome { received, sum, .. } = started(load);
-        Counts::from([("received", received), ("sum", sum)])
-    })
+    [(), ()].map(|()| counted(started(load).1))
 }
 
 // %% [markdown]
@@ -416,15 +411,10 @@ pub fn study() -> Study {
         of_threads::<StdBySpawn>,
     ];
     let study = channels.into_iter().fold(study, |study, add| add(study));
-    let controls = [
-        ("stream", "task to task"),
-        ("stream", "thread to task"),
-        ("exchange", "task and task"),
-        ("latency", EVERY_50_US),
-        ("shares", SIXTEEN),
-    ];
+    let bridged = [("stream", "task to task"), ("stream", "thread to task"), ("exchange", "task and task")];
+    let controls = bridged.into_iter().chain([("latency", EVERY_50_US), ("shares", SIXTEEN)]);
     let control = |study: Study, (bench, parameter)| study.control_of(Key::new(bench, TOKIO, parameter));
-    controls.into_iter().fold(study, control)
+    controls.fold(study, control)
 }
 
 // %% [markdown]

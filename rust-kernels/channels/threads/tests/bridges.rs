@@ -1,14 +1,13 @@
 //! Whoever is at the ends of a channel, all messages arrive, once.
 
-use channels::{BASE, Channel, Crossfire, Ends, Item, Kanal, Load, Outcome, Started, TokioChannel, expected};
+use channels::{BASE, Channel, Crossfire, Ends, Item, Kanal, Load, Started, TokioChannel, counted, expected};
 use channels_threads::{Blocking, Crossbeam, Std, StdBySpawn, bridge};
 use harness::{Counts, prove};
 
 const PING_PONG: Load = Load { burst: 1, ..BASE };
 
 fn outcome(started: &Started, load: Load) -> Counts {
-    let Outcome { received, sum, .. } = started(load);
-    Counts::from([("received", received), ("sum", sum)])
+    counted(started(load).1)
 }
 
 fn every_end<C: Blocking>() {

@@ -1,4 +1,5 @@
-//! The smallest channel: messages keep their order, cancelling loses nothing, and both ends tell when the other is gone.
+//! The smallest channel: messages keep their order, cancelling loses nothing, and both ends tell when the other is gone. Miri
+//! runs these tests, too: they pass all unsafe code of the crate.
 
 use std::mem::ManuallyDrop;
 use std::pin::{Pin, pin};
