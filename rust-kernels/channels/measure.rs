@@ -603,6 +603,13 @@ pub struct Load {
     pub watched: bool,
 }
 
+/// Messages of an iteration.
+pub const MESSAGES: u64 = 800;
+
+/// The base: the load from which one factor is changed.
+pub const BASE: Load =
+    Load { capacity: 64, producers: 1, burst: 0, by_block_on: false, messages: MESSAGES, watched: false };
+
 /// How long it took, how many messages arrived, and the sum of the numbers that were sent.
 pub type Outcome = (Duration, [u64; 2]);
 
@@ -747,18 +754,7 @@ pub fn start<C: Channel, R: Runtime, const WORDS: usize>() -> Started {
 }
 
 // %% [markdown]
-// The base, and each factor by itself.
-
-// %%
-/// Messages of an iteration.
-pub const MESSAGES: u64 = 800;
-
-/// The load from which one factor is changed.
-pub const BASE: Load =
-    Load { capacity: 64, producers: 1, burst: 0, by_block_on: false, messages: MESSAGES, watched: false };
-
-// %% [markdown]
-// Each factor has a row of its own, for every channel.
+// The base, and each factor by itself, for every channel.
 
 // %%
 /// What is measured of every channel: the bench, the parameter, the number of the program (tokio with messages of 8, 256
@@ -934,7 +930,7 @@ fn add<C: Channel>(
 }
 
 /// Adds a bounded channel under all loads, with what cancelling loses, and whom it serves.
-fn bounded<C: Channel>(study: Study) -> Result<Study, UnequalWork> {
+fn add_bounded<C: Channel>(study: Study) -> Result<Study, UnequalWork> {
     let study = add::<C>(study, rows::<C>(), BASE.capacity)?;
     let (lost, key) = (cancelling::<C>(), |parameter| Key::new("stream", C::NAME, parameter));
     prove(format!("cancelling in {}", C::NAME), &losses(C::NAME), &lost)?;
@@ -942,7 +938,7 @@ fn bounded<C: Channel>(study: Study) -> Result<Study, UnequalWork> {
     Ok(study.counts(&key(BASE_NAME), lost).count(key("producers=16"), "least_served_of_1000", least))
 }
 
-fn unbounded<C: Channel>(study: Study) -> Result<Study, UnequalWork> {
+fn add_unbounded<C: Channel>(study: Study) -> Result<Study, UnequalWork> {
     add::<C>(study, [row::<C>(WITHOUT_BOUND)], UNBOUNDED)
 }
 
@@ -960,20 +956,20 @@ const IDLE: &str = "capacity=64";
 /// If a message is lost that should not be, or cancelling loses something else than it did.
 pub fn study() -> Result<Study, UnequalWork> {
     let channels: [fn(Study) -> Result<Study, UnequalWork>; 14] = [
-        bounded::<TokioChannel>,
-        bounded::<AsyncChannel>,
-        bounded::<Flume>,
-        bounded::<Kanal>,
-        bounded::<Crossfire>,
-        bounded::<Futures>,
-        bounded::<Small<ByMutex>>,
-        bounded::<Small<ByThread>>,
-        unbounded::<TokioUnbounded>,
-        unbounded::<AsyncChannel>,
-        unbounded::<Flume>,
-        unbounded::<Kanal>,
-        unbounded::<CrossfireUnbounded>,
-        unbounded::<FuturesUnbounded>,
+        add_bounded::<TokioChannel>,
+        add_bounded::<AsyncChannel>,
+        add_bounded::<Flume>,
+        add_bounded::<Kanal>,
+        add_bounded::<Crossfire>,
+        add_bounded::<Futures>,
+        add_bounded::<Small<ByMutex>>,
+        add_bounded::<Small<ByThread>>,
+        add_unbounded::<TokioUnbounded>,
+        add_unbounded::<AsyncChannel>,
+        add_unbounded::<Flume>,
+        add_unbounded::<Kanal>,
+        add_unbounded::<CrossfireUnbounded>,
+        add_unbounded::<FuturesUnbounded>,
     ];
     let study = Study::new("channels").baseline(TOKIO).rounds(4, 96);
     let study = channels.into_iter().try_fold(study, |study, add| add(study))?;
