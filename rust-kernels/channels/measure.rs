@@ -899,6 +899,8 @@ pub fn losses(name: &str) -> Counts {
 /// What the others are compared with, and the smallest channel.
 pub const TOKIO: &str = "tokio";
 const OURS: &str = ByMutex::NAME;
+/// The parameter of channels that nobody uses.
+const IDLE: &str = "capacity=64";
 
 /// Adds a channel under these loads, and one of this capacity that nobody uses.
 fn add<C: Channel>(
@@ -947,9 +949,6 @@ fn add_unbounded<C: Channel>(study: Study) -> Result<Study, UnequalWork> {
 // smallest channel.
 
 // %%
-/// The parameter of channels that nobody uses.
-const IDLE: &str = "capacity=64";
-
 /// All of it, proven.
 ///
 /// # Errors
