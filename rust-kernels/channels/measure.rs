@@ -931,6 +931,10 @@ fn add<C: Channel>(
     }))
 }
 
+// %% [markdown]
+// A bounded channel has more: what cancelling loses, and whom it serves.
+
+// %%
 /// Adds a bounded channel under all loads, with what cancelling loses, and whom it serves.
 fn add_bounded<C: Channel>(study: Study) -> Result<Study, UnequalWork> {
     let study = add::<C>(study, rows::<C>(), BASE.capacity)?;

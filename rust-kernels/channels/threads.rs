@@ -372,6 +372,10 @@ fn add<C: Channel>(mut study: Study, ways: impl IntoIterator<Item = Way>) -> Stu
     study.samples(1)
 }
 
+// %% [markdown]
+// With latencies, and with what only tasks do.
+
+// %%
 /// A channel with a thread at one end at least, and its latencies.
 fn of_threads<C: Blocking>(study: Study) -> Study {
     let key = Key::new("latency", C::NAME, EVERY_50_US);
