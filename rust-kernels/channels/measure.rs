@@ -795,6 +795,10 @@ const WITHOUT_BOUND: Factor = (
     "no bound instead of a capacity of 64",
 );
 
+// %% [markdown]
+// A row is a channel under one of these loads.
+
+// %%
 /// What is measured.
 pub struct Row {
     pub key: Key,
