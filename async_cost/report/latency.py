@@ -33,8 +33,8 @@ ADVICE = (
 )
 CAUTION = (
     "Compare rows within a block: one driver, as many threads. Averages over builds and hours, of notebook cells, on cloud "
-    "machines with two cores; programs and single builds differ. Not measured: flume, "
-    "crossbeam, `io_uring`, a network."
+    "machines with two cores; programs and single builds differ. Not measured: "
+    "`io_uring`, a network."
 )
 #: What the machine of a reader is called beside the committed ones.
 YOURS = "yours"
