@@ -222,8 +222,12 @@ pub struct OneThread<S> {
 // a `ThreadId` is never used for a second thread. Where it is dropped, nobody else has it, and `S` is `Send`.
 unsafe impl<S: Send> Sync for OneThread<S> {}
 
-thread_local! {
-    static HERE: ThreadId = thread::current().id();
+/// The thread that calls it, which is looked up once.
+fn here() -> ThreadId {
+    thread_local! {
+        static HERE: ThreadId = thread::current().id();
+    }
+    HERE.with(|here| *here)
 }
 
 impl Sharing for ByThread {
@@ -231,11 +235,11 @@ impl Sharing for ByThread {
     type Of<S: Send + 'static> = OneThread<S>;
 
     fn share<S: Send + 'static>(state: S) -> OneThread<S> {
-        OneThread { owner: HERE.with(|here| *here), state: RefCell::new(state) }
+        OneThread { owner: here(), state: RefCell::new(state) }
     }
 
     fn with<S: Send + 'static, R>(shared: &OneThread<S>, change: impl FnOnce(&mut S) -> R) -> R {
-        assert!(HERE.with(|here| *here == shared.owner), "it is used by the thread that opened it");
+        assert!(here() == shared.owner, "it is used by the thread that opened it");
         change(&mut shared.state.borrow_mut())
     }
 }
