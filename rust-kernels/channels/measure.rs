@@ -108,14 +108,12 @@ pub const UNBOUNDED: usize = usize::MAX;
 // sender, one less is asked for.
 
 // %%
-/// A channel of a library: its name, the types of its ends, and how it is opened, sends and receives.
+/// A channel of a library: its name, the types of its ends, and how it is opened, sends and receives. Its type is declared
+/// outside, since later cells do not see what a macro declares.
 #[macro_export]
 macro_rules! channel {
     ($channel:ident, $name:literal, $sender:ty, $receiver:ty, |$capacity:ident| $open:expr,
      |$to:ident, $message:ident| $send:expr, |$from:ident| $receive:expr) => {
-        #[doc = concat!("The channel ", $name, ".")]
-        pub struct $channel;
-
         impl Channel for $channel {
             const NAME: &str = $name;
             type Sender<T: Item> = $sender;
@@ -148,6 +146,16 @@ macro_rules! bounded_or_not {
 // The libraries, in the order of the tables:
 
 // %%
+pub struct TokioChannel;
+pub struct TokioUnbounded;
+pub struct AsyncChannel;
+pub struct Flume;
+pub struct Kanal;
+pub struct Crossfire;
+pub struct CrossfireUnbounded;
+pub struct Futures;
+pub struct FuturesUnbounded;
+
 channel! { TokioChannel, "tokio", of_tokio::Sender<T>, of_tokio::Receiver<T>,
 |capacity| of_tokio::channel(capacity), |to, message| to.send(message).await, |from| from.recv().await }
 channel! { TokioUnbounded, "tokio", of_tokio::UnboundedSender<T>, of_tokio::UnboundedReceiver<T>,

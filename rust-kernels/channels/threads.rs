@@ -116,6 +116,14 @@ macro_rules! blocking {
 // Each crate's own calls:
 
 // %%
+pub struct TokioBlocks;
+pub struct AsyncBlocks;
+pub struct FlumeBlocks;
+pub struct KanalBlocks;
+pub struct CrossfireBlocks;
+pub struct FuturesBlocks;
+pub struct SmallBlocks;
+
 blocking! { TokioChannel, TokioBlocks, of_tokio::Sender<T>, of_tokio::Receiver<T>, |to| to, |from| from,
 |to, message| to.blocking_send(message), |from| from.blocking_recv() }
 blocking! { AsyncChannel, AsyncBlocks, async_channel::Sender<T>, async_channel::Receiver<T>, |to| to, |from| from,
@@ -165,6 +173,11 @@ macro_rules! asked {
     };
 }
 
+pub struct Std;
+pub struct StdBlocks;
+pub struct Crossbeam;
+pub struct CrossbeamBlocks;
+
 asked!(Std, StdBlocks, "std", of_std, SyncSender, sync_channel);
 asked!(Crossbeam, CrossbeamBlocks, "crossbeam", of_crossbeam, Sender, bounded);
 
@@ -172,6 +185,9 @@ asked!(Crossbeam, CrossbeamBlocks, "crossbeam", of_crossbeam, Sender, bounded);
 // Or a task lets another thread wait: `spawn_blocking` for every message that it receives. To send, it asks as above.
 
 // %%
+pub struct StdBySpawn;
+pub struct StdBySpawnBlocks;
+
 channel! { StdBySpawn, "std, spawn_blocking", of_std::SyncSender<T>, Option<of_std::Receiver<T>>,
     |capacity| { let (to, from) = of_std::sync_channel(capacity); (to, Some(from)) },
     |to, message| Std::send(to, message).await.then_some(()).ok_or(()),
