@@ -108,28 +108,26 @@ pub const UNBOUNDED: usize = usize::MAX;
 // sender, one less is asked for.
 
 // %%
-/// A channel of a library: its name, the types of its ends, and how it is opened, sends and receives. Its type is declared
-/// outside, since later cells do not see what a macro declares.
+/// What [`Channel`] asks for, of a library: its name, the types of its ends, and how it is opened, sends and receives. The
+/// `impl` stands around it, since a later cell does not see one that a macro makes.
 #[macro_export]
 macro_rules! channel {
-    ($channel:ident, $name:literal, $sender:ty, $receiver:ty, |$capacity:ident| $open:expr,
+    ($name:literal, $sender:ty, $receiver:ty, |$capacity:ident| $open:expr,
      |$to:ident, $message:ident| $send:expr, |$from:ident| $receive:expr) => {
-        impl Channel for $channel {
-            const NAME: &str = $name;
-            type Sender<T: Item> = $sender;
-            type Receiver<T: Item> = $receiver;
+        const NAME: &str = $name;
+        type Sender<T: Item> = $sender;
+        type Receiver<T: Item> = $receiver;
 
-            fn open<T: Item>($capacity: usize) -> Ends<Self, T> {
-                $open
-            }
+        fn open<T: Item>($capacity: usize) -> Ends<Self, T> {
+            $open
+        }
 
-            async fn send<T: Item>($to: &mut Self::Sender<T>, $message: T) -> bool {
-                $send.is_ok()
-            }
+        async fn send<T: Item>($to: &mut Self::Sender<T>, $message: T) -> bool {
+            $send.is_ok()
+        }
 
-            async fn receive<T: Item>($from: &mut Self::Receiver<T>) -> Option<T> {
-                $receive
-            }
+        async fn receive<T: Item>($from: &mut Self::Receiver<T>) -> Option<T> {
+            $receive
         }
     };
 }
@@ -147,37 +145,54 @@ macro_rules! bounded_or_not {
 
 // %%
 pub struct TokioChannel;
+impl Channel for TokioChannel {
+    channel! { "tokio", of_tokio::Sender<T>, of_tokio::Receiver<T>,
+    |capacity| of_tokio::channel(capacity), |to, message| to.send(message).await, |from| from.recv().await }
+}
 pub struct TokioUnbounded;
+impl Channel for TokioUnbounded {
+    channel! { "tokio", of_tokio::UnboundedSender<T>, of_tokio::UnboundedReceiver<T>,
+    |_capacity| of_tokio::unbounded_channel(), |to, message| to.send(message), |from| from.recv().await }
+}
 pub struct AsyncChannel;
+impl Channel for AsyncChannel {
+    channel! { "async-channel", async_channel::Sender<T>, async_channel::Receiver<T>,
+    |capacity| bounded_or_not!(capacity, async_channel::bounded, async_channel::unbounded),
+    |to, message| to.send(message).await, |from| from.recv().await.ok() }
+}
 pub struct Flume;
+impl Channel for Flume {
+    channel! { "flume", flume::Sender<T>, flume::Receiver<T>,
+    |capacity| bounded_or_not!(capacity, flume::bounded, flume::unbounded),
+    |to, message| to.send_async(message).await, |from| from.recv_async().await.ok() }
+}
 pub struct Kanal;
+impl Channel for Kanal {
+    channel! { "kanal", kanal::AsyncSender<T>, kanal::AsyncReceiver<T>,
+    |capacity| bounded_or_not!(capacity, kanal::bounded_async, kanal::unbounded_async),
+    |to, message| to.send(message).await, |from| from.recv().await.ok() }
+}
 pub struct Crossfire;
+impl Channel for Crossfire {
+    channel! { "crossfire", MAsyncTx<of_crossfire::Array<T>>, AsyncRx<of_crossfire::Array<T>>,
+    |capacity| of_crossfire::bounded_async(capacity),
+    |to, message| to.send(message).await, |from| from.recv().await.ok() }
+}
 pub struct CrossfireUnbounded;
+impl Channel for CrossfireUnbounded {
+    channel! { "crossfire", MTx<of_crossfire::List<T>>, AsyncRx<of_crossfire::List<T>>,
+    |_capacity| of_crossfire::unbounded_async(), |to, message| to.send(message), |from| from.recv().await.ok() }
+}
 pub struct Futures;
+impl Channel for Futures {
+    channel! { "futures", of_futures::Sender<T>, of_futures::Receiver<T>,
+    |capacity| of_futures::channel(capacity - 1), |to, message| to.send(message).await, |from| from.next().await }
+}
 pub struct FuturesUnbounded;
-
-channel! { TokioChannel, "tokio", of_tokio::Sender<T>, of_tokio::Receiver<T>,
-|capacity| of_tokio::channel(capacity), |to, message| to.send(message).await, |from| from.recv().await }
-channel! { TokioUnbounded, "tokio", of_tokio::UnboundedSender<T>, of_tokio::UnboundedReceiver<T>,
-|_capacity| of_tokio::unbounded_channel(), |to, message| to.send(message), |from| from.recv().await }
-channel! { AsyncChannel, "async-channel", async_channel::Sender<T>, async_channel::Receiver<T>,
-|capacity| bounded_or_not!(capacity, async_channel::bounded, async_channel::unbounded),
-|to, message| to.send(message).await, |from| from.recv().await.ok() }
-channel! { Flume, "flume", flume::Sender<T>, flume::Receiver<T>,
-|capacity| bounded_or_not!(capacity, flume::bounded, flume::unbounded),
-|to, message| to.send_async(message).await, |from| from.recv_async().await.ok() }
-channel! { Kanal, "kanal", kanal::AsyncSender<T>, kanal::AsyncReceiver<T>,
-|capacity| bounded_or_not!(capacity, kanal::bounded_async, kanal::unbounded_async),
-|to, message| to.send(message).await, |from| from.recv().await.ok() }
-channel! { Crossfire, "crossfire", MAsyncTx<of_crossfire::Array<T>>, AsyncRx<of_crossfire::Array<T>>,
-|capacity| of_crossfire::bounded_async(capacity),
-|to, message| to.send(message).await, |from| from.recv().await.ok() }
-channel! { CrossfireUnbounded, "crossfire", MTx<of_crossfire::List<T>>, AsyncRx<of_crossfire::List<T>>,
-|_capacity| of_crossfire::unbounded_async(), |to, message| to.send(message), |from| from.recv().await.ok() }
-channel! { Futures, "futures", of_futures::Sender<T>, of_futures::Receiver<T>,
-|capacity| of_futures::channel(capacity - 1), |to, message| to.send(message).await, |from| from.next().await }
-channel! { FuturesUnbounded, "futures", of_futures::UnboundedSender<T>, of_futures::UnboundedReceiver<T>,
-|_capacity| of_futures::unbounded(), |to, message| to.unbounded_send(message), |from| from.next().await }
+impl Channel for FuturesUnbounded {
+    channel! { "futures", of_futures::UnboundedSender<T>, of_futures::UnboundedReceiver<T>,
+    |_capacity| of_futures::unbounded(), |to, message| to.unbounded_send(message), |from| from.next().await }
+}
 
 // %% [markdown]
 // # The smallest bounded channel

@@ -89,26 +89,28 @@ fn block<F: Future>(work: F) -> F::Output {
     work.now_or_never().expect("it blocks instead of being pending")
 }
 
-/// How a channel blocks: a name for that, the types of its ends, how they are made from those of the channel, and what they
-/// call.
+/// What [`Blocking`] asks for: the channel that blocks, and how its ends are made.
 #[macro_export]
 macro_rules! blocking {
-    ($channel:ty, $blocks:ident, $sends:ty, $receives:ty, |$end:ident| $made:expr, |$from_end:ident| $from_made:expr,
-     |$to:ident, $message:ident| $send:expr, |$from:ident| $receive:expr) => {
-        channel! { $blocks, "blocking", $sends, $receives, |_capacity| unreachable!("made from other ends"),
-        |$to, $message| $send, |$from| $receive }
+    ($blocks:ident, |$to:ident| $sender:expr, |$from:ident| $receiver:expr) => {
+        type Blocks = $blocks;
 
-        impl Blocking for $channel {
-            type Blocks = $blocks;
-
-            fn sender<T: Item>($end: Self::Sender<T>) -> $sends {
-                $made
-            }
-
-            fn receiver<T: Item>($from_end: Self::Receiver<T>) -> $receives {
-                $from_made
-            }
+        fn sender<T: Item>($to: Self::Sender<T>) -> <$blocks as Channel>::Sender<T> {
+            $sender
         }
+
+        fn receiver<T: Item>($from: Self::Receiver<T>) -> <$blocks as Channel>::Receiver<T> {
+            $receiver
+        }
+    };
+}
+
+/// A channel that is made from the ends of another one.
+#[macro_export]
+macro_rules! blocks {
+    ($sends:ty, $receives:ty, |$to:ident, $message:ident| $send:expr, |$from:ident| $receive:expr) => {
+        channel! { "blocking", $sends, $receives, |_capacity| unreachable!("made from other ends"),
+        |$to, $message| $send, |$from| $receive }
     };
 }
 
@@ -117,27 +119,61 @@ macro_rules! blocking {
 
 // %%
 pub struct TokioBlocks;
+impl Channel for TokioBlocks {
+    blocks! { of_tokio::Sender<T>, of_tokio::Receiver<T>,
+    |to, message| to.blocking_send(message), |from| from.blocking_recv() }
+}
+impl Blocking for TokioChannel {
+    blocking! { TokioBlocks, |to| to, |from| from }
+}
 pub struct AsyncBlocks;
+impl Channel for AsyncBlocks {
+    blocks! { async_channel::Sender<T>, async_channel::Receiver<T>,
+    |to, message| to.send_blocking(message), |from| from.recv_blocking().ok() }
+}
+impl Blocking for AsyncChannel {
+    blocking! { AsyncBlocks, |to| to, |from| from }
+}
 pub struct FlumeBlocks;
+impl Channel for FlumeBlocks {
+    blocks! { flume::Sender<T>, flume::Receiver<T>,
+    |to, message| to.send(message), |from| from.recv().ok() }
+}
+impl Blocking for Flume {
+    blocking! { FlumeBlocks, |to| to, |from| from }
+}
 pub struct KanalBlocks;
+impl Channel for KanalBlocks {
+    blocks! { kanal::Sender<T>, kanal::Receiver<T>,
+    |to, message| to.send(message), |from| from.recv().ok() }
+}
+impl Blocking for Kanal {
+    blocking! { KanalBlocks, |to| to.to_sync(), |from| from.to_sync() }
+}
 pub struct CrossfireBlocks;
+impl Channel for CrossfireBlocks {
+    blocks! { MTx<Array<T>>, Rx<Array<T>>,
+    |to, message| to.send(message), |from| from.recv().ok() }
+}
+impl Blocking for Crossfire {
+    blocking! { CrossfireBlocks, |to| to.into_blocking(), |from| from.into_blocking() }
+}
 pub struct FuturesBlocks;
+impl Channel for FuturesBlocks {
+    blocks! { of_futures::Sender<T>, of_futures::Receiver<T>,
+    |to, message| block_on(to.send(message)), |from| block_on(from.next()) }
+}
+impl Blocking for Futures {
+    blocking! { FuturesBlocks, |to| to, |from| from }
+}
 pub struct SmallBlocks;
-
-blocking! { TokioChannel, TokioBlocks, of_tokio::Sender<T>, of_tokio::Receiver<T>, |to| to, |from| from,
-|to, message| to.blocking_send(message), |from| from.blocking_recv() }
-blocking! { AsyncChannel, AsyncBlocks, async_channel::Sender<T>, async_channel::Receiver<T>, |to| to, |from| from,
-|to, message| to.send_blocking(message), |from| from.recv_blocking().ok() }
-blocking! { Flume, FlumeBlocks, flume::Sender<T>, flume::Receiver<T>, |to| to, |from| from,
-|to, message| to.send(message), |from| from.recv().ok() }
-blocking! { Kanal, KanalBlocks, kanal::Sender<T>, kanal::Receiver<T>, |to| to.to_sync(), |from| from.to_sync(),
-|to, message| to.send(message), |from| from.recv().ok() }
-blocking! { Crossfire, CrossfireBlocks, MTx<Array<T>>, Rx<Array<T>>, |to| to.into_blocking(), |from| from.into_blocking(),
-|to, message| to.send(message), |from| from.recv().ok() }
-blocking! { Futures, FuturesBlocks, of_futures::Sender<T>, of_futures::Receiver<T>, |to| to, |from| from,
-|to, message| block_on(to.send(message)), |from| block_on(from.next()) }
-blocking! { Small<ByMutex>, SmallBlocks, SmallSender<T, ByMutex>, SmallReceiver<T, ByMutex>, |to| to, |from| from,
-|to, message| block_on(Small::send(to, message)).then_some(()).ok_or(()), |from| block_on(Small::receive(from)) }
+impl Channel for SmallBlocks {
+    blocks! { SmallSender<T, ByMutex>, SmallReceiver<T, ByMutex>,
+    |to, message| block_on(Small::send(to, message)).then_some(()).ok_or(()), |from| block_on(Small::receive(from)) }
+}
+impl Blocking for Small<ByMutex> {
+    blocking! { SmallBlocks, |to| to, |from| from }
+}
 
 // %% [markdown]
 // # Ends that a task asks again and again
@@ -146,11 +182,11 @@ blocking! { Small<ByMutex>, SmallBlocks, SmallSender<T, ByMutex>, SmallReceiver<
 // So its worker never sleeps.
 
 // %%
-/// A channel without futures: its name, its module, the types of its ends, and what opens it; and how it blocks.
+/// What [`Channel`] asks for, of a channel without futures: its name, its module, the type that sends, and what opens it.
 #[macro_export]
 macro_rules! asked {
-    ($channel:ident, $blocks:ident, $name:literal, $of:ident, $sender:ident, $open:ident) => {
-        channel! { $channel, $name, $of::$sender<T>, $of::Receiver<T>, |capacity| $of::$open(capacity),
+    ($name:literal, $of:ident, $sender:ident, $open:ident) => {
+        channel! { $name, $of::$sender<T>, $of::Receiver<T>, |capacity| $of::$open(capacity),
             |to, message| {
                 let mut message = message;
                 loop {
@@ -168,39 +204,54 @@ macro_rules! asked {
                 }
             }
         }
-        blocking! { $channel, $blocks, $of::$sender<T>, $of::Receiver<T>, |to| to, |from| from,
-        |to, message| to.send(message), |from| from.recv().ok() }
     };
 }
 
 pub struct Std;
+impl Channel for Std {
+    asked! { "std", of_std, SyncSender, sync_channel }
+}
 pub struct StdBlocks;
+impl Channel for StdBlocks {
+    blocks! { of_std::SyncSender<T>, of_std::Receiver<T>, |to, message| to.send(message), |from| from.recv().ok() }
+}
+impl Blocking for Std {
+    blocking! { StdBlocks, |to| to, |from| from }
+}
 pub struct Crossbeam;
+impl Channel for Crossbeam {
+    asked! { "crossbeam", of_crossbeam, Sender, bounded }
+}
 pub struct CrossbeamBlocks;
-
-asked!(Std, StdBlocks, "std", of_std, SyncSender, sync_channel);
-asked!(Crossbeam, CrossbeamBlocks, "crossbeam", of_crossbeam, Sender, bounded);
+impl Channel for CrossbeamBlocks {
+    blocks! { of_crossbeam::Sender<T>, of_crossbeam::Receiver<T>,
+    |to, message| to.send(message), |from| from.recv().ok() }
+}
+impl Blocking for Crossbeam {
+    blocking! { CrossbeamBlocks, |to| to, |from| from }
+}
 
 // %% [markdown]
 // Or a task lets another thread wait: `spawn_blocking` for every message that it receives. To send, it asks as above.
 
 // %%
 pub struct StdBySpawn;
-pub struct StdBySpawnBlocks;
-
-channel! { StdBySpawn, "std, spawn_blocking", of_std::SyncSender<T>, Option<of_std::Receiver<T>>,
-    |capacity| { let (to, from) = of_std::sync_channel(capacity); (to, Some(from)) },
-    |to, message| Std::send(to, message).await.then_some(()).ok_or(()),
-    |from| {
-        let receiver = from.take()?;
-        let waiting = spawn_blocking(move || (receiver.recv().ok(), receiver));
-        let (message, receiver) = waiting.await.expect("it does not panic");
-        *from = Some(receiver);
-        message
+impl Channel for StdBySpawn {
+    channel! { "std, spawn_blocking", of_std::SyncSender<T>, Option<of_std::Receiver<T>>,
+        |capacity| { let (to, from) = of_std::sync_channel(capacity); (to, Some(from)) },
+        |to, message| Std::send(to, message).await.then_some(()).ok_or(()),
+        |from| {
+            let receiver = from.take()?;
+            let waiting = spawn_blocking(move || (receiver.recv().ok(), receiver));
+            let (message, receiver) = waiting.await.expect("it does not panic");
+            *from = Some(receiver);
+            message
+        }
     }
 }
-blocking! { StdBySpawn, StdBySpawnBlocks, of_std::SyncSender<T>, of_std::Receiver<T>, |to| to,
-|from| from.expect("nobody waits for it"), |to, message| to.send(message), |from| from.recv().ok() }
+impl Blocking for StdBySpawn {
+    blocking! { StdBlocks, |to| to, |from| from.expect("nobody waits for it") }
+}
 
 // %% [markdown]
 // # The programs
