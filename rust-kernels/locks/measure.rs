@@ -149,7 +149,7 @@ macro_rules! locks {
     ($($name:ident($inner:ty) = $new:expr, $text:literal $reads:literal $change:ident $(across $across:ident)?
         |$lock:ident| $acquire:expr;)*) => {$(
         #[doc = $text]
-        pub struct $name($inner);
+        pub struct $name(pub $inner);
 
         impl Lock for $name {
             const NAME: &'static str = $text;
@@ -192,29 +192,36 @@ macro_rules! locks {
 }
 
 // %%
-locks! {
-    StdMutex(std::sync::Mutex<u64>) = Default::default(), "std Mutex" false increment
-        |lock| lock.lock().unwrap_or_else(PoisonError::into_inner);
-    StdWrite(std::sync::RwLock<u64>) = Default::default(), "std RwLock, write" false increment
-        |lock| lock.write().unwrap_or_else(PoisonError::into_inner);
-    StdRead(std::sync::RwLock<u64>) = Default::default(), "std RwLock, read" true read
-        |lock| lock.read().unwrap_or_else(PoisonError::into_inner);
-    ParkingMutex(parking_lot::Mutex<u64>) = Default::default(), "parking_lot Mutex" false increment |lock| lock.lock();
-    ParkingWrite(parking_lot::RwLock<u64>) = Default::default(), "parking_lot RwLock, write" false increment |lock| lock.write();
-    ParkingRead(parking_lot::RwLock<u64>) = Default::default(), "parking_lot RwLock, read" true read |lock| lock.read();
-    TokioMutex(tokio::sync::Mutex<u64>) = Default::default(), "tokio Mutex" false increment across increment_across
-        |lock| lock.lock().await;
-    TokioWrite(tokio::sync::RwLock<u64>) = Default::default(), "tokio RwLock, write" false increment across increment_across
-        |lock| lock.write().await;
-    TokioRead(tokio::sync::RwLock<u64>) = Default::default(), "tokio RwLock, read" true read across read_across
-        |lock| lock.read().await;
-    SmolMutex(async_lock::Mutex<u64>) = Default::default(), "async-lock Mutex" false increment across increment_across
-        |lock| lock.lock().await;
-    SmolWrite(async_lock::RwLock<u64>) = Default::default(), "async-lock RwLock, write" false increment across increment_across
-        |lock| lock.write().await;
-    SmolRead(async_lock::RwLock<u64>) = Default::default(), "async-lock RwLock, read" true read across read_across
-        |lock| lock.read().await;
+/// Locks around the number. A later cell sees what a macro makes if it is in a module.
+pub mod guarding {
+    use super::*;
+
+    locks! {
+        StdMutex(std::sync::Mutex<u64>) = Default::default(), "std Mutex" false increment
+            |lock| lock.lock().unwrap_or_else(PoisonError::into_inner);
+        StdWrite(std::sync::RwLock<u64>) = Default::default(), "std RwLock, write" false increment
+            |lock| lock.write().unwrap_or_else(PoisonError::into_inner);
+        StdRead(std::sync::RwLock<u64>) = Default::default(), "std RwLock, read" true read
+            |lock| lock.read().unwrap_or_else(PoisonError::into_inner);
+        ParkingMutex(parking_lot::Mutex<u64>) = Default::default(), "parking_lot Mutex" false increment |lock| lock.lock();
+        ParkingWrite(parking_lot::RwLock<u64>) = Default::default(), "parking_lot RwLock, write" false increment |lock| lock.write();
+        ParkingRead(parking_lot::RwLock<u64>) = Default::default(), "parking_lot RwLock, read" true read |lock| lock.read();
+        TokioMutex(tokio::sync::Mutex<u64>) = Default::default(), "tokio Mutex" false increment across increment_across
+            |lock| lock.lock().await;
+        TokioWrite(tokio::sync::RwLock<u64>) = Default::default(), "tokio RwLock, write" false increment across increment_across
+            |lock| lock.write().await;
+        TokioRead(tokio::sync::RwLock<u64>) = Default::default(), "tokio RwLock, read" true read across read_across
+            |lock| lock.read().await;
+        SmolMutex(async_lock::Mutex<u64>) = Default::default(), "async-lock Mutex" false increment across increment_across
+            |lock| lock.lock().await;
+        SmolWrite(async_lock::RwLock<u64>) = Default::default(), "async-lock RwLock, write" false increment across increment_across
+            |lock| lock.write().await;
+        SmolRead(async_lock::RwLock<u64>) = Default::default(), "async-lock RwLock, read" true read across read_across
+            |lock| lock.read().await;
+    }
 }
+
+pub use guarding::*;
 
 // %% [markdown]
 // A semaphore guards nothing by itself, and neither does a channel of capacity one, whose only message is what one must have.
@@ -267,17 +274,24 @@ async fn at_a_stroke_across(number: &AtomicU64) -> u64 {
 }
 
 // %%
-locks! {
-    NoLock(AtomicU64) = AtomicU64::new(0), "no lock" false at_a_stroke across at_a_stroke_across |number| number;
-    TokioSemaphore((tokio::sync::Semaphore, AtomicU64)) = (tokio::sync::Semaphore::new(1), AtomicU64::new(0)),
-        "tokio Semaphore" false with_permit across with_permit_across
-        |lock| (lock.0.acquire().await.expect("it is open"), &lock.1);
-    SmolSemaphore((async_lock::Semaphore, AtomicU64)) = (async_lock::Semaphore::new(1), AtomicU64::new(0)),
-        "async-lock Semaphore" false with_permit across with_permit_across
-        |lock| (lock.0.acquire().await, &lock.1);
-    Channel(Exchange) = exchange(), "channel" false with_permit across with_permit_across
-        |lock| (lock.1.recv().await.map(|()| Token(&lock.0)).expect("it is open"), &lock.2);
+/// Locks beside the number.
+pub mod beside {
+    use super::*;
+
+    locks! {
+        NoLock(AtomicU64) = AtomicU64::new(0), "no lock" false at_a_stroke across at_a_stroke_across |number| number;
+        TokioSemaphore((tokio::sync::Semaphore, AtomicU64)) = (tokio::sync::Semaphore::new(1), AtomicU64::new(0)),
+            "tokio Semaphore" false with_permit across with_permit_across
+            |lock| (lock.0.acquire().await.expect("it is open"), &lock.1);
+        SmolSemaphore((async_lock::Semaphore, AtomicU64)) = (async_lock::Semaphore::new(1), AtomicU64::new(0)),
+            "async-lock Semaphore" false with_permit across with_permit_across
+            |lock| (lock.0.acquire().await, &lock.1);
+        Channel(Exchange) = exchange(), "channel" false with_permit across with_permit_across
+            |lock| (lock.1.recv().await.map(|()| Token(&lock.0)).expect("it is open"), &lock.2);
+    }
 }
+
+pub use beside::*;
 
 // %% [markdown]
 // An actor has no lock: a task owns the number, and answers each who asks. Its mailbox has room for all who may ask at
