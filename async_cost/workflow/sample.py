@@ -34,7 +34,12 @@ def made(run: Run, analyses: Sequence[tuple[Run, Path]]) -> dict[str, str]:
     """What is made of the executed analyses, each with its run, by path: the sample, the first screen of README.md with
     its picture, and the sentence at the head of each analysis. `run` is the reference.
     """
-    executed, signs = [path for _, path in analyses], [publish.signs(of) for of, _ in analyses]
+    executed = [path for _, path in analyses]
+    # Of another run a page says which.
+    named = {run.path: ""} | {
+        of.path: f" Run {words.code(of.info.run_id)}." for of, _ in analyses if of.path != run.path
+    }
+    signs = [f"{publish.signs(of)}{named[of.path]}" for of, _ in analyses]
     origin = f"Run {words.code(run.info.run_id)}: {words.escape(provenance.headline(run.info))}."
     numbers = committed()
     card = latency.card(numbers)
