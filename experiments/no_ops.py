@@ -83,11 +83,19 @@ def compare(changes: int, others: int, planted: int, seconds: float, names: list
                 readings = {tool: {pair: reading} for tool, reading in said.items()}
                 crates.keep(kept, readings, name, 1000 * more + number, time.monotonic() - start)
     rows = pl.read_csv(kept, schema=COLUMNS).filter(pl.col("condition").is_in(names))
-    identical = (pl.col("said") == "identical").fill_null(False)
-    of_ours = rows.filter(library="by-turns", more=0).group_by("condition").agg(identical.sum(), pl.len())
+    of_ours = rows.filter(library="by-turns", more=0).group_by("condition").agg(_identical().sum(), pl.len())
     for name, same, all_ in sorted(of_ours.iter_rows()):
         print(f"{name}: {same} of {all_} changes left the program as it was, so there was nothing to measure")
-    return crates.summary(rows.filter(~identical))
+    return summary(rows)
+
+
+def summary(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return `crates.summary` of readings, of by-turns without those of programs that a change left as they were."""
+    return crates.summary(rows.remove(_identical()))
+
+
+def _identical() -> pl.Expr:
+    return (pl.col("said") == "identical").fill_null(False)
 
 
 # -- changes -------------------------------------------------------------------------------------------------

@@ -128,6 +128,28 @@ def test_the_tables_beside_other_crates_are_those_that_were_measured():
     assert len(tables) == 2 and all(table in page for table in tables)
 
 
+def test_the_tables_of_changes_that_change_nothing_are_those_that_were_measured():
+    page = (ROOT / "rust-kernels" / "by-turns" / "README.md").read_text(encoding="utf-8")
+    rows = pl.read_csv(ROOT / "data" / "experiments" / "no_ops.csv", schema=crates.COLUMNS)
+    tables = re.findall(r"(?:^\|.*\n?)+", crates.markdown(no_ops.summary(rows)), re.MULTILINE)
+    assert len(tables) == 3 and all(table.strip() in page for table in tables)
+    ours = rows.filter(library="by-turns", more=0)
+    same = ours.filter(said="identical").height
+    assert f"Of {ours.height} such changes, {same} left the program as it was" in page
+    different = ours.filter(pl.col("said").is_in(["slower", "faster"])).height
+    assert f"of the other {ours.height - same}, {different or 'none'} was called slower or faster" in page
+
+
+def test_regressions_that_trackers_describe_are_listed_as_they_were_found():
+    page = (ROOT / "rust-kernels" / "by-turns" / "README.md").read_text(encoding="utf-8")
+    for row in pl.read_csv(ROOT / "data" / "experiments" / "regressions.csv").iter_rows(named=True):
+        (line,) = [line for line in page.splitlines() if f"/{row['tracker']}/issues/{row['issue']})" in line]
+        said = f"{row['ratio']:.3f} ({row['low']:.3f} to {row['high']:.3f}) {row['said']}"
+        assert said in line, said
+        if row["instructions_base"]:
+            assert f"{100 * (row['instructions_today'] / row['instructions_base'] - 1):+.2f} %" in line
+
+
 def test_what_crates_print_is_understood(tmp_path):
     table = """\
 divan             fastest       │ slowest       │ median        │ mean          │ samples │ iters
