@@ -150,14 +150,14 @@ def test_of_each_number_the_newest_series_of_its_machine_speaks_that_measured_it
     frame = frame.with_columns(kind=pl.lit("finding"), slot=pl.lit(""))
     for module in (committed, definitions):
         monkeypatch.setattr(module, "judged", lambda: frame)
-    monkeypatch.setattr(committed, "_all_machines", committed._all_machines.__wrapped__)
+    monkeypatch.setattr(committed, "all_machines", committed.all_machines.__wrapped__)
     (machine,) = committed.machines.__wrapped__()
     said = definitions.said_by.__wrapped__("finding", machine.series)
     assert machine.series == (newer, older)
     assert {id: row["value"] for (id, _), row in said.items()} == {committed.YARDSTICK: 1.0, "await": 3.0}
     frame = frame.filter(id="await")
     assert not committed.machines.__wrapped__() and committed.kinds() == {machine.kind}
-    assert committed._all_machines()[0].series == (newer,), "the older one has nothing of its own to say"
+    assert committed.all_machines()[0].series == (newer,), "the older one has nothing of its own to say"
 
 
 # -- judged on runs ------------------------------------------------------------------------------------------

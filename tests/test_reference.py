@@ -58,6 +58,7 @@ def committed(tmp_path_factory) -> Iterator[None]:
     ours, theirs = tmp_path_factory.mktemp("committed") / "runs", runs_root()
     for folder in committed_runs():
         shutil.copytree(folder, ours / folder.relative_to(theirs))
+    shutil.copytree(theirs.parent / "comparisons", ours.parent / "comparisons")
     for name in ("REFERENCE", "ANNOUNCED"):
         shutil.copy2(theirs / name, ours)
     with pytest.MonkeyPatch.context() as patch:

@@ -60,16 +60,17 @@ def machines() -> tuple[Machine, ...]:
     yardstick was measured. A machine on which only a later study was measured has numbers on the page of that study.
     """
     yardstick = set(judged().filter(id=YARDSTICK)["series"])
-    return tuple(machine for machine in _all_machines() if not yardstick.isdisjoint(machine.series))
+    return tuple(machine for machine in all_machines() if not yardstick.isdisjoint(machine.series))
 
 
 def kinds() -> set[tuple]:
     """Return the kinds of processor of all committed series: nanoseconds are expected of these."""
-    return {machine.kind for machine in _all_machines()}
+    return {machine.kind for machine in all_machines()}
 
 
 @lru_cache(maxsize=1)
-def _all_machines() -> tuple[Machine, ...]:
+def all_machines() -> tuple[Machine, ...]:
+    """Return the machines of all committed series, that of the reference first."""
     of_machine = pl.col("series").str.split("/").list.first().alias("machine")
     speaking = judged().sort("series").unique(["kind", "id", "slot", of_machine], keep="last")
     speaking = speaking.group_by(of_machine).agg(pl.col("series").unique().sort(descending=True))

@@ -32,9 +32,8 @@ ADVICE = (
     "Box small futures where a type needs it (+{request-box}), not a large one for each call of a loop (+{call-box-4k}).",
 )
 CAUTION = (
-    "Compare rows within a block: one driver, as many threads. Averages over builds and hours, of notebook cells, on cloud "
-    "machines with two cores; programs and single builds differ. Not measured: "
-    "`io_uring`, a network."
+    "Compare rows within a block. Averages over builds and hours, of notebook cells, on cloud machines with two cores; "
+    "single builds differ. Not measured: `io_uring`, a network."
 )
 #: What the machine of a reader is called beside the committed ones.
 YOURS = "yours"
