@@ -1,11 +1,11 @@
 //! The smallest channel: messages keep their order, cancelling loses nothing, and both ends tell when the other is gone. Miri
 //! runs these tests, too: they pass all unsafe code of the crate.
 
-use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
-use channels::{ByMutex, ByThread, Channel, Sharing, Small, SmallSender};
+use channels::{ByMutex, ByThread, Channel, Sharing, Small};
 
 fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
@@ -106,8 +106,11 @@ fn threads_share_the_one_with_a_mutex_and_not_the_other() {
     sender.join().expect("all is sent");
     assert_eq!(sum, 4950);
     let (to, _from) = Small::<ByThread>::open::<u64>(1);
-    // Its destructor would panic there as well.
-    let to = ManuallyDrop::new(to);
-    let clones = std::thread::spawn(move || drop(SmallSender::clone(&to)));
-    clones.join().expect_err("it belongs to another thread");
+    let cloned = std::thread::spawn(move || {
+        let refused = catch_unwind(AssertUnwindSafe(|| drop(to.clone()))).is_err();
+        // It goes back, since its destructor would panic here as well.
+        (refused, to)
+    });
+    let (refused, _to) = cloned.join().expect("the panic was caught");
+    assert!(refused, "it belongs to another thread");
 }
