@@ -138,6 +138,11 @@ def test_the_tables_of_changes_that_change_nothing_are_those_that_were_measured(
     assert f"Of {ours.height} such changes, {same} left the program as it was" in page
     different = ours.filter(pl.col("said").is_in(["slower", "faster"])).height
     assert f"of the other {ours.height - same}, {different or 'none'} was called slower or faster" in page
+    planted = [rows.filter(library="by-turns", more=more) for more in (2, 10)]
+    (two, found_two), (ten, found_ten) = ((some.height, some.filter(said="slower").height) for some in planted)
+    assert (
+        f"Of {two} planted changes of 2 %, {found_two} were found to be slower; of {ten} of 10 %, {found_ten}." in page
+    )
 
 
 def test_regressions_that_trackers_describe_are_listed_as_they_were_found():

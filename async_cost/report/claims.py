@@ -97,10 +97,8 @@ def in_numbers(claims: pl.DataFrame, elsewhere: Mapping[str, Mapping[str, str]])
 def elsewhere(run: Run) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield what the committed machines of another series say of each claim, if it was judged as it is."""
     hashes = {(id, ""): hash for id, hash in claims_of_today().items()}
-    own = [sitting.info.run_id for sitting in run.sittings]
-    for machine in all_machines():
-        if not set(own).isdisjoint(machine.series):
-            continue
+    own = {sitting.info.run_id for sitting in run.sittings}
+    for machine in (machine for machine in all_machines() if own.isdisjoint(machine.series)):
         if known := committed("claim", machine.series, hashes):
             yield machine.name, {id: row["outcome"] for (id, _), row in known.items()}
 
