@@ -298,6 +298,8 @@ def test_a_base_of_another_interface_says_what_to_write_and_what_is_of_one_side_
 
 def test_what_is_not_of_the_base_is_left_alone_and_what_is_left_of_one_does_no_harm(user, tmp_path):
     """A folder of that name, a worktree whose disk is away, files of an earlier run, and what a killed git leaves."""
+    user.write("text.txt", str(tmp_path))
+    user.commit()  # of which no other test has a base
     user.write("benches/tmp.rs", BENCH.replace("own", "tmp"))
     (user.folder / "benches" / "root").symlink_to("..")
     user.changed("src/lib.rs", ("    sum\n}", "    no_such_name\n}"))  # it ends when today is compiled
