@@ -645,7 +645,7 @@ async fn watch<F: Future>(watched: bool, task: F) -> F::Output {
 }
 
 // %% [markdown]
-// What is sent, by value or in a box, and who sends it.
+// What is sent: by value, or in a box, which is moved as a pointer and has to be allocated and freed.
 
 // %%
 /// What is sent: a number, as often as there is room for it.
@@ -675,6 +675,10 @@ impl<const WORDS: usize> Message for Box<[u64; WORDS]> {
     }
 }
 
+// %% [markdown]
+// Who sends, and who receives? In a stream the one sends and the other receives; in an exchange both do both.
+
+// %%
 /// Sends messages of these numbers.
 ///
 /// # Panics
@@ -829,13 +833,8 @@ const FACTORS: [Factor; 15] = [
 ];
 
 /// The only one of unbounded channels.
-const WITHOUT_BOUND: Factor = (
-    "capacity=unbounded",
-    0,
-    Load { capacity: UNBOUNDED, ..BASE },
-    BASE_NAME,
-    "no bound instead of a capacity of 64",
-);
+const WITHOUT_BOUND: Factor =
+    ("capacity=unbounded", 0, Load { capacity: UNBOUNDED, ..BASE }, BASE_NAME, "no bound instead of 64");
 
 // %% [markdown]
 // A row is a channel under one of these loads.

@@ -270,25 +270,15 @@ async fn with_permit_across<P>((_permit, number): (P, &AtomicU64)) -> u64 {
     seen
 }
 
-/// In one step: others may have a permit, too.
-fn with_permits<P>((_permit, number): (P, &AtomicU64)) -> u64 {
-    at_a_stroke(number)
-}
-
-/// The same after a yield.
-async fn with_permits_across<P>((_permit, number): (P, &AtomicU64)) -> u64 {
-    at_a_stroke_across(number).await
-}
-
-/// In one step.
-fn at_a_stroke(number: &AtomicU64) -> u64 {
+/// In one step: others may do so at the same time.
+fn at_a_stroke<P>((_permit, number): (P, &AtomicU64)) -> u64 {
     number.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// After a yield.
-async fn at_a_stroke_across(number: &AtomicU64) -> u64 {
+async fn at_a_stroke_across<P>(held: (P, &AtomicU64)) -> u64 {
     yield_now().await;
-    at_a_stroke(number)
+    at_a_stroke(held)
 }
 
 // %% [markdown]
@@ -304,7 +294,8 @@ pub mod beside {
     use super::*;
 
     locks! {
-        NoLock(AtomicU64) = AtomicU64::new(0), "no lock" false at_a_stroke across at_a_stroke_across |number| number;
+        NoLock(AtomicU64) = AtomicU64::new(0), "no lock" false at_a_stroke across at_a_stroke_across
+            |number| ((), number);
         TokioSemaphore((tokio::sync::Semaphore, AtomicU64)) = (tokio::sync::Semaphore::new(1), AtomicU64::new(0)),
             "tokio Semaphore" false with_permit across with_permit_across
             |lock| (lock.0.acquire().await.expect("it is open"), &lock.1);
@@ -312,10 +303,10 @@ pub mod beside {
             "async-lock Semaphore" false with_permit across with_permit_across
             |lock| (lock.0.acquire().await, &lock.1);
         TokioPermits((tokio::sync::Semaphore, AtomicU64)) = (tokio::sync::Semaphore::new(PERMITS), AtomicU64::new(0)),
-            "tokio Semaphore, 4 permits" false with_permits across with_permits_across
+            "tokio Semaphore, 4 permits" false at_a_stroke across at_a_stroke_across
             |lock| (lock.0.acquire().await.expect("it is open"), &lock.1);
         SmolPermits((async_lock::Semaphore, AtomicU64)) = (async_lock::Semaphore::new(PERMITS), AtomicU64::new(0)),
-            "async-lock Semaphore, 4 permits" false with_permits across with_permits_across
+            "async-lock Semaphore, 4 permits" false at_a_stroke across at_a_stroke_across
             |lock| (lock.0.acquire().await, &lock.1);
         Channel(Exchange) = exchange(), "channel" false with_permit across with_permit_across
             |lock| (lock.1.recv().await.map(|()| Token(&lock.0)).expect("it is open"), &lock.2);
