@@ -179,7 +179,7 @@ macro_rules! asked {
 
 // %%
 /// Channels of threads.
-pub mod of_threads {
+pub mod without_futures {
     use super::*;
 
     asked! {
@@ -210,7 +210,7 @@ pub mod of_threads {
     }
 }
 
-pub use of_threads::*;
+pub use without_futures::*;
 
 // %% [markdown]
 // # nio
