@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use locks::{
-    ACROSS, Actor, Channel, Elsewhere, Load, Lock, NoLock, SHORT, SmolMutex, StdMutex, TokioMutex, TokioRead,
-    Yielding, bystander, counted, driven, give_up, given_up, rows,
+    ACROSS, Actor, Channel, Elsewhere, Load, Lock, NoLock, SHORT, SmolMutex, SmolPermits, StdMutex,
+    TokioMutex, TokioPermits, TokioRead, Yielding, bystander, counted, driven, give_up, given_up, rows,
 };
 
 /// Two threads, so often that they meet.
@@ -25,6 +25,8 @@ fn two_threads_never_have_a_lock_at_once() {
     meet::<Yielding<Channel>>();
     meet::<Yielding<Actor>>();
     meet::<TokioRead>();
+    meet::<Yielding<TokioPermits>>();
+    meet::<Yielding<SmolPermits>>();
     meet::<Elsewhere>();
 }
 
