@@ -1,0 +1,1257 @@
+// -*- coding: utf-8 -*-
+// ---
+// jupyter:
+//   jupytext:
+//     formats: notebooks///ipynb,rust-kernels///rs:percent
+//     text_representation:
+//       extension: .rs
+//       format_name: percent
+//       format_version: '1.3'
+//       jupytext_version: 1.19.6
+//   kernelspec:
+//     display_name: Rust
+//     language: rust
+//     name: rust
+// ---
+
+// %% [markdown]
+// # How long do requests wait that come at a rate?
+//
+// [The notebook next to this one](measure.ipynb) asks in a closed loop: a connection sends its next request when it has
+// the answer to the last one. A server that is slow for a moment is then asked less, and the requests that would have
+// met that moment are in no percentile (*coordinated omission*). Users do not wait for each other. So this notebook sends
+// at a rate, an *open loop*:
+//
+// - Requests arrive by a Poisson process, drawn beforehand from a seed.
+// - A latency counts from when a request was *to be sent*, whether or not the generator came to it then.
+// - The rate is a part of what the server can do: 20, 50, 80 or 95 % of its own capacity, which each trial measures first.
+// - The generator is a process on a processor of its own, where it never sleeps. How late it sends is measured: a row whose
+//   generator was late at p99 by more than a tenth of the server's p99 is no evidence for the server.
+//
+// The servers are those of the other notebook and some more, among them several runtimes of one thread in place of one
+// runtime of several. In a last part one request of a hundred computes for 5 ms without giving way, and the latency is
+// that of the others.
+
+// %% [markdown]
+// ## Compile cells as for a benchmark
+//
+// These settings give cells the profile of `cargo bench`. Without them, the harness refuses to measure.
+
+// %% tags=["active-ipynb"]
+// :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
+// :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
+// :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
+// :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
+// :build_env CARGO_INCREMENTAL=0
+// :dep fastrand = "=2.5.0"
+// :dep harness = { path = "../../rust-kernels/harness" }
+// :dep hdrhistogram = { version = "=7.6.0", default-features = false }
+// :dep http-body-util = "=0.1.5"
+// :dep httparse = "=1.10.1"
+// :dep hyper = { version = "=1.12.0", features = ["http1", "server"] }
+// :dep hyper-util = { version = "=0.1.21", features = ["tokio"] }
+// :dep rustix = { version = "=1.1.6", features = ["event", "net", "thread", "time"] }
+// :dep servers = { path = "../../rust-kernels/servers" }
+// :dep slab = "=0.4.12"
+// :dep tokio = { version = "=1.54.1", features = ["io-util", "net", "rt-multi-thread", "sync"] }
+// :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
+
+// %% [markdown]
+// ## A first result
+//
+// First, the finished crate at work: the loop by hand and tokio on one thread, at half of what each can do. The time is
+// processor time of the server, for a request; the analysis shows the latencies.
+
+// %% tags=["active-ipynb", "glance"]
+// :dep servers-open = { path = "../../rust-kernels/servers/open" }
+// servers_open::PARTS[0]
+//     .servers
+//     .iter()
+//     .filter(|server| [servers::LOOP, servers::TOKIO_ALONE].contains(&server.name))
+//     .fold(harness::Glance::at("request").trials_by(harness::in_processes(servers::LIMIT)), |glance, server| {
+//         let lasts = std::time::Duration::from_millis(100);
+//         glance.look(server.name, move |bencher| servers_open::PARTS[0].trial(*server, 50, lasts, 1, bencher))
+//     })
+//     .show()
+
+// %%
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::ready;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use harness::{Bencher, Key, Sample, Study, UnequalWork, limit};
+use hdrhistogram::Histogram;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::retry_on_intr;
+use rustix::net::sockopt::set_socket_reuseport;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use servers::{
+    Connection, Echo, LENGTH, LIMIT, LOOP, Protocol, READY, Serve, Served, Session, TOKIO_ALONE,
+    TOKIO_THREADS, Tally,
+};
+use slab::Slab;
+use tokio::runtime::{Builder, Handle, Runtime};
+use zero_cost_loop::{Steps, Work};
+
+// %% [markdown]
+// # What is said
+//
+// ## The base
+//
+// A hundred connections, requests and answers of 64 bytes, and own work of 5,000 steps of a xorshift generator for each request,
+// which is some 10 µs (each trial measures it). Without own work a server takes less time for a request than its
+// generator, and what is measured is the generator. From this base one thing is changed at a time.
+
+// %%
+/// Connections that are open, all of which may be used.
+pub const CONNECTIONS: u64 = 100;
+/// Steps of own work for each request: some 10 µs.
+pub const STEPS: u32 = 5_000;
+
+// %% [markdown]
+// ## Requests that compute for long
+//
+// A request may be marked. Then a server of the last part does the work of 500, some 5 ms, before it answers. Whether it
+// gives way meanwhile is up to the server: those of the other notebook do not.
+
+// %%
+/// How often the usual work a marked request does.
+pub const LONG: u32 = 500;
+/// Which byte of a request is the mark.
+const MARK: usize = 16;
+
+/// The work of this request, where others do `work`.
+fn work_of(request: &[u8], work: Steps) -> Steps {
+    if request[MARK] == b'!' { Steps(work.0 * LONG) } else { work }
+}
+
+/// An echo whose marked requests do more.
+pub struct Marked {
+    echo: Echo,
+    work: Steps,
+}
+
+impl Protocol for Marked {
+    fn new(work: Steps, tally: &Arc<Tally>) -> Self {
+        Self { echo: Echo::new(Steps(0), tally), work }
+    }
+
+    fn spare_capacity(&mut self) -> &mut [u8] {
+        self.echo.spare_capacity()
+    }
+
+    fn take(&mut self, length: usize) {
+        self.echo.take(length);
+        // All earlier answers were written before more was read.
+        self.echo.answers().chunks_exact(LENGTH).for_each(|request| work_of(request, self.work).perform());
+    }
+
+    fn answers(&self) -> &[u8] {
+        self.echo.answers()
+    }
+
+    fn mark_written(&mut self, length: usize) {
+        self.echo.mark_written(length);
+    }
+}
+
+// %% [markdown]
+// ## HTTP
+//
+// A request as small clients send it, read by `httparse`; the answer repeats its path, filled up to 64 bytes. Connections are
+// kept. What is no request fills the buffer, and ends its connection.
+
+// %%
+/// How an answer begins.
+const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 64\r\n\r\n";
+
+/// The body of the answer to a request for this path.
+fn body_of(path: &str) -> [u8; LENGTH] {
+    let mut body = [b'.'; LENGTH];
+    let length = path.len().min(LENGTH);
+    body[..length].copy_from_slice(&path.as_bytes()[..length]);
+    body
+}
+
+/// HTTP/1.1 over a connection that is kept.
+pub struct Http {
+    buffer: [u8; 512],
+    filled: usize,
+    answers: Vec<u8>,
+    written: usize,
+    work: Steps,
+    served: Served,
+}
+
+impl Protocol for Http {
+    fn new(work: Steps, tally: &Arc<Tally>) -> Self {
+        let (answers, served) = (Vec::with_capacity(4 * LENGTH), Served::new(tally));
+        Self { buffer: [0; _], filled: 0, answers, written: 0, work, served }
+    }
+
+    fn spare_capacity(&mut self) -> &mut [u8] {
+        &mut self.buffer[self.filled..]
+    }
+
+    fn take(&mut self, length: usize) {
+        self.filled += length;
+        self.served.bytes += length as u64;
+        let mut begun = 0;
+        loop {
+            let mut headers = [httparse::EMPTY_HEADER; 16];
+            let mut request = httparse::Request::new(&mut headers);
+            let Ok(httparse::Status::Complete(length)) = request.parse(&self.buffer[begun..self.filled])
+            else {
+                break;
+            };
+            self.work.perform();
+            self.answers.extend_from_slice(HEAD);
+            self.answers.extend_from_slice(&body_of(request.path.unwrap_or_default()));
+            begun += length;
+        }
+        self.buffer.copy_within(begun..self.filled, 0);
+        self.filled -= begun;
+    }
+
+    fn answers(&self) -> &[u8] {
+        &self.answers[self.written..]
+    }
+
+    fn mark_written(&mut self, length: usize) {
+        self.written += length;
+        if self.answers().is_empty() {
+            self.served.requests += (self.written / (HEAD.len() + LENGTH)) as u64;
+            self.answers.clear();
+            self.written = 0;
+        }
+    }
+}
+
+// %% [markdown]
+// ## What the generator says
+//
+// The same for every server. It knows the answer to each request byte by byte.
+
+// %%
+/// What requests look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    Echo,
+    Http,
+}
+
+impl Wire {
+    /// Writes what a connection sends as its request of this number, and the answer to it.
+    pub fn compose(self, connection: u64, number: u64, marked: bool, [request, answer]: [&mut Vec<u8>; 2]) {
+        request.clear();
+        answer.clear();
+        match self {
+            Self::Echo => {
+                let mut bytes = servers::request(connection, number);
+                bytes[MARK] = if marked { b'!' } else { b'.' };
+                request.extend_from_slice(&bytes);
+                answer.extend_from_slice(&bytes);
+            }
+            Self::Http => {
+                let path = format!("/{connection:016x}/{number:016x}");
+                for part in ["GET ", &path, " HTTP/1.1\r\nhost: localhost\r\naccept: */*\r\n\r\n"] {
+                    request.extend_from_slice(part.as_bytes());
+                }
+                answer.extend_from_slice(HEAD);
+                answer.extend_from_slice(&body_of(&path));
+            }
+        }
+    }
+
+    /// Bytes of a request.
+    pub fn length(self) -> usize {
+        let (mut request, mut answer) = (vec![], vec![]);
+        self.compose(0, 0, false, [&mut request, &mut answer]);
+        request.len()
+    }
+}
+
+// %% [markdown]
+// # More servers
+//
+// ## tokio on one thread, in other ways
+//
+// A `LocalSet` runs tasks that need not be `Send`. `accepting` is what all servers of this section share.
+
+// %%
+/// A runtime of one thread.
+fn alone() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_io().build()
+}
+
+/// Accepts on tokio, and hands each connection on.
+async fn accepting(
+    listener: TcpListener,
+    mut each: impl FnMut(tokio::net::TcpStream),
+) -> io::Result<Infallible> {
+    listener.set_nonblocking(true)?;
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        each(stream);
+    }
+}
+
+/// A `LocalSet` on one thread.
+pub fn on_local_set<P: Protocol>(
+    listener: TcpListener,
+    work: Steps,
+    tally: &Arc<Tally>,
+) -> io::Result<Infallible> {
+    let accepting = accepting(listener, |stream| {
+        tokio::task::spawn_local(servers::echo_on_tokio(stream, P::new(work, tally)));
+    });
+    tokio::task::LocalSet::new().block_on(&alone()?, accepting)
+}
+
+// %% [markdown]
+// hyper is what people run. It does not say how long a request was, so these bytes are counted by requests.
+
+// %%
+/// hyper on tokio, one thread.
+pub fn on_hyper(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+    let length = Wire::Http.length() as u64;
+    alone()?.block_on(accepting(listener, |stream| {
+        let served = Mutex::new(Served::new(tally));
+        let service = service_fn(move |request: Request<Incoming>| {
+            work.perform();
+            let mut served = served.lock().unwrap_or_else(PoisonError::into_inner);
+            served.requests += 1;
+            served.bytes += length;
+            let body = Bytes::copy_from_slice(&body_of(request.uri().path()));
+            ready(Ok::<_, Infallible>(Response::new(Full::new(body))))
+        });
+        let mut http = http1::Builder::new();
+        http.auto_date_header(false);
+        tokio::spawn(http.serve_connection(TokioIo::new(stream), service));
+    }))
+}
+
+// %% [markdown]
+// ## N runtimes of one thread
+//
+// In place of one runtime of N threads, which may take tasks from each other, N runtimes of one thread, each with
+// connections of its own. Either each listens at the same port (`SO_REUSEPORT`), and the kernel deals connections out by a
+// hash of their addresses; or one thread accepts, and hands connections on in turns.
+
+// %%
+/// Listens at this port, or at any if it is 0, where others may listen, too.
+///
+/// # Errors
+/// What failed.
+pub fn listening(port: u16) -> io::Result<TcpListener> {
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_reuseport(&socket, true)?;
+    bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    listen(&socket, 1_024)?;
+    Ok(socket.into())
+}
+
+/// N runtimes that listen at one port.
+pub fn on_reuseport<P: Protocol, const N: usize>(
+    listener: TcpListener,
+    work: Steps,
+    tally: &Arc<Tally>,
+) -> io::Result<Infallible> {
+    let port = listener.local_addr()?.port();
+    for _ in 1..N {
+        let (listener, tally) = (listening(port)?, Arc::clone(tally));
+        thread::spawn(move || servers::on_tokio_alone::<P>(listener, work, &tally));
+    }
+    servers::on_tokio_alone::<P>(listener, work, tally)
+}
+
+/// N runtimes, and a thread that accepts for them.
+pub fn on_acceptor<P: Protocol, const N: usize>(
+    listener: TcpListener,
+    work: Steps,
+    tally: &Arc<Tally>,
+) -> io::Result<Infallible> {
+    let start = |_| {
+        let (give, mut take) = tokio::sync::mpsc::unbounded_channel();
+        let tally = Arc::clone(tally);
+        thread::spawn(move || {
+            alone()?.block_on(async {
+                while let Some(stream) = take.recv().await {
+                    let stream = tokio::net::TcpStream::from_std(stream)?;
+                    tokio::spawn(servers::echo_on_tokio(stream, P::new(work, &tally)));
+                }
+                io::Result::Ok(())
+            })
+        });
+        give
+    };
+    let runtimes: [_; N] = std::array::from_fn(start);
+    loop {
+        for runtime in &runtimes {
+            if let Some(stream) = servers::accept(&listener)? {
+                runtime.send(stream).map_err(io::Error::other)?;
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// ## A thread pool
+//
+// One thread accepts, and four serve whatever connection is ready, each one at a time. They share one epoll. It reports
+// a connection to one of them, which serves it and then watches it again (`EPOLLONESHOT`).
+
+// %%
+/// Threads that serve.
+const POOL: usize = 4;
+
+/// The connections of a pool, by slot.
+struct Pool<P> {
+    epoll: OwnedFd,
+    slots: Mutex<Slab<Arc<Mutex<Connection<P>>>>>,
+}
+
+impl<P: Protocol> Pool<P> {
+    /// Serves what is ready, as one of the threads.
+    fn serve(&self) -> io::Result<Infallible> {
+        let mut events = Vec::with_capacity(1);
+        loop {
+            retry_on_intr(|| epoll::wait(&self.epoll, spare_capacity(&mut events), None))?;
+            let Some(event) = events.pop() else { continue };
+            let (slot, flags) = (event.data.u64() as usize, event.flags);
+            let found = locked(&self.slots).get(slot).cloned();
+            let Some(connection) = found else { continue };
+            let mut connection = locked(&connection);
+            if matches!(connection.serve(flags != EventFlags::OUT, false), Ok(true)) {
+                let blocked = !connection.echo.answers().is_empty();
+                let interest = if blocked { EventFlags::OUT } else { EventFlags::IN };
+                let interest = interest | EventFlags::ONESHOT;
+                epoll::modify(&self.epoll, &connection.stream, EventData::new_u64(slot as u64), interest)?;
+            } else {
+                locked(&self.slots).remove(slot);
+            }
+        }
+    }
+}
+
+/// A lock, whoever has panicked with it.
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A pool of threads.
+pub fn on_pool<P: Protocol>(
+    listener: TcpListener,
+    work: Steps,
+    tally: &Arc<Tally>,
+) -> io::Result<Infallible> {
+    let pool = Arc::new(Pool { epoll: epoll::create(CreateFlags::CLOEXEC)?, slots: Mutex::default() });
+    for _ in 0..POOL {
+        let pool = Arc::clone(&pool);
+        thread::spawn(move || pool.serve());
+    }
+    loop {
+        let Some(stream) = servers::accept(&listener)? else { continue };
+        let connection = Arc::new(Mutex::new(Connection { stream, echo: P::new(work, tally) }));
+        let slot = locked(&pool.slots).insert(Arc::clone(&connection)) as u64;
+        let once = EventFlags::IN | EventFlags::ONESHOT;
+        epoll::add(&pool.epoll, &locked(&connection).stream, EventData::new_u64(slot), once)?;
+    }
+}
+
+// %% [markdown]
+// ## Ways to compute for long on tokio
+//
+// A marked request gives way after each fiftieth of its work (`yield_now`); or it computes on a thread for blocking calls
+// (`spawn_blocking`); or the worker hands its other tasks to another thread before it computes (`block_in_place`, which
+// needs a runtime of several threads); or it computes on another runtime, which has one thread and no other work.
+
+// %%
+/// What a server does with a marked request.
+#[derive(Clone)]
+enum How {
+    Yields,
+    Blocking,
+    InPlace,
+    Elsewhere(Handle),
+}
+
+/// In how many parts the work is done that gives way.
+const YIELDS: u32 = 50;
+
+/// Serves a connection so, until it ends.
+async fn careful(
+    mut stream: tokio::net::TcpStream,
+    how: How,
+    work: Steps,
+    mut served: Served,
+) -> io::Result<()> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut request = [0; LENGTH];
+    loop {
+        stream.read_exact(&mut request).await?;
+        served.bytes += LENGTH as u64;
+        let steps = work_of(&request, work);
+        match &how {
+            _ if steps.0 == work.0 => steps.perform(),
+            How::Yields => {
+                for _ in 0..YIELDS {
+                    Steps(steps.0 / YIELDS).perform();
+                    tokio::task::yield_now().await;
+                }
+            }
+            How::Blocking => tokio::task::spawn_blocking(move || steps.perform()).await?,
+            How::InPlace => tokio::task::block_in_place(|| steps.perform()),
+            How::Elsewhere(other) => other.spawn(async move { steps.perform() }).await?,
+        }
+        stream.write_all(&request).await?;
+        served.requests += 1;
+    }
+}
+
+/// Serves so on a runtime.
+fn carefully(
+    mut runtime: Builder,
+    how: How,
+    (listener, work, tally): (TcpListener, Steps, &Arc<Tally>),
+) -> io::Result<Infallible> {
+    runtime.enable_io().build()?.block_on(accepting(listener, |stream| {
+        tokio::spawn(careful(stream, how.clone(), work, Served::new(tally)));
+    }))
+}
+
+// %%
+/// It gives way.
+pub fn yielding(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+    carefully(Builder::new_current_thread(), How::Yields, (listener, work, tally))
+}
+
+/// A thread for blocking calls computes.
+pub fn blocking(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+    carefully(Builder::new_current_thread(), How::Blocking, (listener, work, tally))
+}
+
+/// A worker computes that has handed its tasks on.
+pub fn in_place(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+    carefully(Builder::new_multi_thread(), How::InPlace, (listener, work, tally))
+}
+
+/// Another runtime computes.
+pub fn elsewhere(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+    let other = Builder::new_multi_thread().worker_threads(1).build()?;
+    carefully(Builder::new_current_thread(), How::Elsewhere(other.handle().clone()), (listener, work, tally))
+}
+
+// %% [markdown]
+// # The generator
+//
+// ## Where it runs
+//
+// `Beside`: the server has one processor, and so has the generator, which asks again and again what has arrived. The
+// runtimes find out that they have one processor, and start as many workers. `Contended`: both share two processors, and the
+// generator sleeps until something happens, so it is late more often.
+
+// %%
+/// Where server and generator run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Beside,
+    Contended,
+}
+
+impl Place {
+    /// The processors of the server and those of the generator; `None` where this process may use only one.
+    fn processors(self) -> Option<[Vec<usize>; 2]> {
+        let allowed = sched_getaffinity(None).ok()?;
+        let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|number| allowed.is_set(*number)).collect();
+        let [first, .., last] = allowed[..] else { return None };
+        Some(match self {
+            Self::Beside => [vec![first], vec![last]],
+            Self::Contended => [vec![first, last], vec![first, last]],
+        })
+    }
+}
+
+/// Keeps this thread, and those that it starts, on some processors.
+fn keep_on(processors: &[usize]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    processors.iter().for_each(|number| set.set(*number));
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+// %% [markdown]
+// ## When requests arrive
+//
+// In a Poisson process the times between arrivals are independent and exponential: now and then several come at once.
+// Without a rate, all come at the beginning: then each connection sends its next request when it has an answer, which is the
+// closed loop that measures capacity.
+
+// %%
+/// When so many requests are to be sent, in nanoseconds from the beginning.
+pub fn arrivals(requests: u64, per_second: u64, seed: u64) -> Vec<u64> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mean = if per_second == 0 { 0.0 } else { 1e9 / per_second as f64 };
+    let next = |time: &mut f64, _| {
+        // From (0, 1]: the logarithm of zero is none.
+        *time -= mean * (1.0 - random.f64()).ln();
+        Some(*time as u64)
+    };
+    (0..requests).scan(0.0, next).collect()
+}
+
+// %% [markdown]
+// The same seed gives the same arrivals, and on average they come at the rate.
+
+// %% tags=["active-ipynb", "glance"]
+// {
+//     let times = arrivals(10_000, 50_000, 7);
+//     assert_eq!(times, arrivals(10_000, 50_000, 7));
+//     println!("{} requests in {} ms, the first at {:?} ns", times.len(), times[9_999] / 1_000_000, &times[..5]);
+// };
+
+// %% [markdown]
+// ## A connection
+//
+// It has at most one request under way.
+
+// %%
+/// The generator's end of a connection.
+struct Caller {
+    stream: TcpStream,
+    connection: u64,
+    sent: u64,
+    /// When its request was to be sent, and whether that is marked.
+    intended: u64,
+    marked: bool,
+    request: Vec<u8>,
+    /// The answer to it.
+    answer: Vec<u8>,
+    /// Longer than an answer, to detect one that is too long.
+    buffer: [u8; 256],
+    received: usize,
+}
+
+impl Caller {
+    fn open(address: SocketAddr, connection: u64) -> io::Result<Self> {
+        let stream = servers::connect(address, connection)?;
+        let (request, answer) = (vec![], vec![]);
+        let (sent, intended, marked, buffer, received) = (0, 0, false, [0; _], 0);
+        Ok(Self { stream, connection, sent, intended, marked, request, answer, buffer, received })
+    }
+
+    /// Sends a request that was to be sent then.
+    fn send(&mut self, wire: Wire, intended: u64, marked: bool) -> io::Result<()> {
+        (self.intended, self.marked, self.received) = (intended, marked, 0);
+        wire.compose(self.connection, self.sent, marked, [&mut self.request, &mut self.answer]);
+        self.sent += 1;
+        self.stream.write_all(&self.request)
+    }
+
+    /// Reads once. Says whether the answer is complete.
+    fn receive(&mut self) -> io::Result<bool> {
+        self.received += match self.stream.read(&mut self.buffer[self.received..])? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            length => length,
+        };
+        if self.received < self.answer.len() {
+            return Ok(false);
+        }
+        if self.buffer[..self.received] == self.answer[..] {
+            return Ok(true);
+        }
+        let number = self.sent - 1;
+        let wrong = format!("request {number} of connection {} was given another answer", self.connection);
+        Err(io::Error::other(wrong))
+    }
+}
+
+// %% [markdown]
+// ## A burst
+//
+// Whenever the generator has done anything, it looks whether the next request is due. If it is, and a connection is free,
+// it sends it; how late that is, is its lateness. If no connection is free, the request waits for the server, and for
+// that the generator is not late.
+
+// %%
+/// Requests that were drawn, and what became of them.
+struct Burst {
+    start: Instant,
+    arrivals: Vec<u64>,
+    /// How many were sent and answered.
+    sent: usize,
+    answered: usize,
+    /// When a request was last due without a free connection, and how many were.
+    full: Option<u64>,
+    waited: u64,
+    /// Nanoseconds: of the generator, of requests, of those that are marked.
+    late: Histogram<u64>,
+    latencies: Histogram<u64>,
+    marked: Histogram<u64>,
+}
+
+impl Burst {
+    fn new(arrivals: Vec<u64>) -> Self {
+        let most = LIMIT.as_nanos() as u64;
+        let empty = || Histogram::new_with_bounds(1, most, 3).expect("bounds and digits that it takes");
+        let (late, latencies, marked) = (empty(), empty(), empty());
+        let start = Instant::now();
+        Self { start, arrivals, sent: 0, answered: 0, full: None, waited: 0, late, latencies, marked }
+    }
+
+    fn now(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    /// When the next request is to be sent.
+    fn next(&self) -> Option<u64> {
+        self.arrivals.get(self.sent).copied()
+    }
+}
+
+// %% [markdown]
+// Every hundredth request is marked, if any is: they never meet by chance, and every server has equally many.
+
+// %%
+/// One request of so many is marked.
+pub const ONE_OF: usize = 100;
+
+/// What plays all clients.
+struct Generator {
+    callers: Vec<Caller>,
+    /// Those without a request, in the order in which they became free.
+    free: VecDeque<usize>,
+    epoll: OwnedFd,
+    /// Wakes it when the next request is due; `None` if it does not sleep.
+    timer: Option<OwnedFd>,
+    wire: Wire,
+    marks: bool,
+}
+
+impl Generator {
+    /// Sends what is due.
+    fn send_due(&mut self, burst: &mut Burst) -> io::Result<()> {
+        while let Some(intended) = burst.next() {
+            let now = burst.now();
+            if now < intended {
+                break;
+            }
+            let Some(number) = self.free.pop_front() else {
+                burst.full = Some(now);
+                break;
+            };
+            if burst.full.is_some_and(|full| intended <= full) {
+                burst.waited += 1;
+            } else {
+                burst.late.saturating_record(now - intended);
+            }
+            let marked = self.marks && burst.sent % ONE_OF == ONE_OF / 2;
+            self.callers[number].send(self.wire, intended, marked)?;
+            burst.sent += 1;
+        }
+        Ok(())
+    }
+
+    /// Reads what has come on a connection.
+    fn receive(&mut self, number: usize, burst: &mut Burst) -> io::Result<()> {
+        let caller = &mut self.callers[number];
+        if caller.receive()? {
+            let latency = burst.now() - caller.intended;
+            if caller.marked { &mut burst.marked } else { &mut burst.latencies }.saturating_record(latency);
+            self.free.push_back(number);
+            burst.answered += 1;
+        }
+        Ok(())
+    }
+}
+
+// %%
+/// The timer's number among the connections.
+const TIMER: u64 = u64::MAX;
+/// Answers that it learns of at a time.
+const EVENTS: usize = 64;
+
+impl Generator {
+    /// Sends requests as they arrive, until all are answered.
+    fn run(&mut self, arrivals: Vec<u64>) -> io::Result<Burst> {
+        let mut burst = Burst::new(arrivals);
+        let mut events = Vec::with_capacity(EVENTS);
+        let at_once = Timespec::default();
+        while burst.answered < burst.arrivals.len() {
+            self.send_due(&mut burst)?;
+            if let (Some(timer), Some(next), false) = (&self.timer, burst.next(), self.free.is_empty()) {
+                // Zero would stop the timer.
+                wake_after(timer, next.saturating_sub(burst.now()).max(1))?;
+            }
+            let most = if self.timer.is_some() { None } else { Some(&at_once) };
+            retry_on_intr(|| epoll::wait(&self.epoll, spare_capacity(&mut events), most))?;
+            for event in events.drain(..) {
+                match event.data.u64() {
+                    TIMER => {}
+                    number => self.receive(number as usize, &mut burst)?,
+                }
+                self.send_due(&mut burst)?;
+            }
+        }
+        Ok(burst)
+    }
+}
+
+/// Sets a timer.
+fn wake_after(timer: &OwnedFd, nanoseconds: u64) -> io::Result<()> {
+    let (tv_sec, tv_nsec) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+    let it_value = Timespec { tv_sec: tv_sec as i64, tv_nsec: tv_nsec as _ };
+    let once = Itimerspec { it_interval: Timespec::default(), it_value };
+    timerfd_settime(timer, TimerfdTimerFlags::empty(), &once)?;
+    Ok(())
+}
+
+// %% [markdown]
+// ## The process
+//
+// It opens the connections, lets each be served once, and then does as it is told: so many requests, at so many a second,
+// drawn from a seed.
+
+// %%
+/// What it says of a burst, all but the last in nanoseconds.
+const SAID: [&str; 10] = [
+    "wall_ns",
+    "p50_ns",
+    "p90_ns",
+    "p99_ns",
+    "p999_ns",
+    "max_ns",
+    "late_p50_ns",
+    "late_p99_ns",
+    "long_p50_ns",
+    "waited",
+];
+
+/// How long the server has to begin to listen everywhere.
+const PAUSE: Duration = Duration::from_millis(2);
+
+impl Generator {
+    fn open(address: SocketAddr, part: Part) -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let mut callers = vec![];
+        for number in 0..CONNECTIONS {
+            let mut caller = Caller::open(address, number)?;
+            caller.send(part.wire, 0, false)?;
+            while !caller.receive()? {}
+            let flags = EventFlags::IN | EventFlags::ET;
+            epoll::add(&epoll, &caller.stream, EventData::new_u64(number), flags)?;
+            callers.push(caller);
+        }
+        let sleeps = part.place == Place::Contended || part.place.processors().is_none();
+        let timer =
+            sleeps.then(|| timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)).transpose()?;
+        if let Some(timer) = &timer {
+            epoll::add(&epoll, timer, EventData::new_u64(TIMER), EventFlags::IN | EventFlags::ET)?;
+        }
+        let free = (0..callers.len()).collect();
+        Ok(Self { callers, free, epoll, timer, wire: part.wire, marks: part.marks })
+    }
+}
+
+/// Plays all clients of a server, as told through `pipe`.
+fn generate(address: SocketAddr, part: Part, pipe: &UnixStream) -> io::Result<()> {
+    servers::send_numbers(pipe, [READY])?;
+    servers::receive_numbers::<1>(pipe)?;
+    thread::sleep(PAUSE);
+    let mut generator = Generator::open(address, part)?;
+    servers::send_numbers(pipe, [READY])?;
+    loop {
+        let [requests] = servers::receive_numbers(pipe)?;
+        if requests == 0 {
+            break;
+        }
+        let [per_second, seed] = servers::receive_numbers(pipe)?;
+        let burst = generator.run(arrivals(requests, per_second, seed))?;
+        let of = |share| burst.latencies.value_at_quantile(share);
+        let late = |share| burst.late.value_at_quantile(share);
+        let long = burst.marked.value_at_quantile(0.5);
+        let [p50, p90, p99, p999] = [0.5, 0.9, 0.99, 0.999].map(of);
+        let max = burst.latencies.max();
+        let said = [burst.now(), p50, p90, p99, p999, max, late(0.5), late(0.99), long, burst.waited];
+        servers::send_numbers(pipe, said)?;
+    }
+    servers::hang_up(generator.callers);
+    Ok(())
+}
+
+// %% [markdown]
+// # What is measured
+//
+// A part holds servers that are compared with each other, and loads.
+
+// %%
+/// A server under a name.
+#[derive(Clone, Copy)]
+pub struct Server {
+    pub name: &'static str,
+    pub serve: Serve,
+}
+
+/// What some servers are put under.
+#[derive(Clone, Copy)]
+pub struct Part {
+    /// As in the data.
+    pub name: &'static str,
+    pub wire: Wire,
+    pub place: Place,
+    /// Whether one request of a hundred computes for long.
+    pub marks: bool,
+    /// Steps of own work for each request.
+    pub steps: u32,
+    /// Per cent of each server's capacity.
+    pub loads: &'static [u64],
+    pub servers: &'static [Server],
+}
+
+const fn server(name: &'static str, serve: Serve) -> Server {
+    Server { name, serve }
+}
+
+pub const LOCAL_SET: &str = "tokio LocalSet";
+pub const THREADS: &str = "thread per connection";
+
+// %%
+/// All ways to serve, one processor.
+const ALL: &[Server] = &[
+    server(LOOP, servers::by_hand::<Echo>),
+    server("frontier", servers::on_frontier::<Echo>),
+    server(TOKIO_ALONE, servers::on_tokio_alone::<Echo>),
+    server(TOKIO_THREADS, servers::on_tokio_threads::<Echo>),
+    server(LOCAL_SET, on_local_set::<Echo>),
+    server("tokio reuseport N=1", on_reuseport::<Echo, 1>),
+    server("tokio acceptor N=1", on_acceptor::<Echo, 1>),
+    server("smol", servers::on_smol::<Echo>),
+    server(THREADS, servers::on_threads::<Echo>),
+    server("thread pool", on_pool::<Echo>),
+];
+
+/// Those that are compared where one thing is changed.
+const SOME: &[Server] = &[ALL[0], ALL[2], ALL[3], ALL[8]];
+
+const OF_HTTP: &[Server] = &[
+    server(LOOP, servers::by_hand::<Http>),
+    server(TOKIO_ALONE, servers::on_tokio_alone::<Http>),
+    server("hyper", on_hyper),
+    server(THREADS, servers::on_threads::<Http>),
+];
+
+/// On two processors that the generator shares.
+const ON_TWO: &[Server] = &[
+    ALL[0],
+    ALL[2],
+    ALL[3],
+    server("tokio reuseport N=2", on_reuseport::<Echo, 2>),
+    server("tokio acceptor N=2", on_acceptor::<Echo, 2>),
+    ALL[8],
+];
+
+/// Beside requests that compute for long.
+const DISTURBED: &[Server] = &[
+    server(LOOP, servers::by_hand::<Marked>),
+    server("frontier", servers::on_frontier::<Marked>),
+    server(TOKIO_ALONE, servers::on_tokio_alone::<Marked>),
+    server(TOKIO_THREADS, servers::on_tokio_threads::<Marked>),
+    server("smol", servers::on_smol::<Marked>),
+    server(THREADS, servers::on_threads::<Marked>),
+    server("thread pool", on_pool::<Marked>),
+    server("tokio + yield_now", yielding),
+    server("tokio + spawn_blocking", blocking),
+    server("tokio + block_in_place", in_place),
+    server("tokio + another runtime", elsewhere),
+];
+
+// %%
+const BASE: Part = Part {
+    name: "echo",
+    wire: Wire::Echo,
+    place: Place::Beside,
+    marks: false,
+    steps: STEPS,
+    loads: &[20, 50, 80, 95],
+    servers: ALL,
+};
+
+/// The base first; then one thing is changed at a time: own work, the protocol, the processors, the marks.
+pub const PARTS: [Part; 6] = [
+    BASE,
+    Part { steps: 0, loads: &[50], servers: SOME, ..BASE },
+    Part { steps: 10 * STEPS, loads: &[50], servers: SOME, ..BASE },
+    Part { name: "http", wire: Wire::Http, loads: &[50], servers: OF_HTTP, ..BASE },
+    Part {
+        name: "contended",
+        place: Place::Contended,
+        steps: 10 * STEPS,
+        loads: &[50, 80],
+        servers: ON_TWO,
+        ..BASE
+    },
+    Part { name: "disturbed", marks: true, loads: &[50], servers: DISTURBED, ..BASE },
+];
+
+// %% [markdown]
+// ## A trial
+//
+// A trial is a session in a process of its own. First the capacity: as many requests as connections are under way all the
+// time, and how many are answered in a second is what the server can do. A short burst before it warms up and tells how long
+// it will take. Then requests arrive at the rate.
+
+// %%
+/// What a trial lasts: the burst that is measured; that of the capacity takes two fifths.
+fn lasting(profile: &str) -> Duration {
+    Duration::from_millis(if profile == "standard" || profile == "thorough" { 120 } else { 50 })
+}
+
+/// Least requests of a burst that is measured, and of one that warms up.
+const LEAST: [u64; 2] = [400, 100];
+
+impl Part {
+    /// Starts a server and opens its connections. This process stays on the processors of the server.
+    fn open(self, server: Server, steps: u32) -> Result<Session, String> {
+        let begin = || {
+            let processors = self.place.processors();
+            if let Some([servers, _]) = &processors {
+                keep_on(servers)?;
+            }
+            let listener = listening(0)?;
+            Ok((processors, listener.local_addr()?, listener))
+        };
+        let (processors, address, listener) = begin().map_err(|error: io::Error| error.to_string())?;
+        let play = move |pipe: &UnixStream| {
+            if let Some([_, generators]) = processors {
+                keep_on(&generators)?;
+            }
+            generate(address, self, pipe)
+        };
+        Session::open_with((listener, server.serve, steps), (CONNECTIONS, self.wire.length()), play)
+    }
+
+    /// Its name under this load.
+    pub fn key(self, server: Server, load: u64) -> Key {
+        Key::new(self.name, server.name, format!("work={} load={load}", self.steps))
+    }
+
+    /// Proves that a server does its work, in a process of its own: in a closed and in an open loop.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn prove(self, server: Server) -> Result<(), UnequalWork> {
+        let key = self.key(server, 0);
+        let session = || {
+            let mut session = self.open(server, 3).map_err(|wrong| format!("{key}: {wrong}"))?;
+            for per_second in [0, 20_000] {
+                // If that fails, so does closing, which says why.
+                let _ = session.ask::<2, { SAID.len() }>(3 * CONNECTIONS, [per_second, 1]);
+            }
+            session.close(&key)
+        };
+        harness::isolated(LIMIT, session).map_err(|end| UnequalWork::from(format!("{key}: {end}"))).flatten()
+    }
+}
+
+// %%
+impl Part {
+    /// One trial at this load, for so long.
+    pub fn trial(self, server: Server, load: u64, lasts: Duration, seed: u64, bencher: &mut Bencher) {
+        let mut session = match self.open(server, self.steps) {
+            Ok(session) => Some(session),
+            Err(wrong) => return bencher.fail(wrong),
+        };
+        let mut ask = |requests: u64, per_second: u64| {
+            let asked = session.as_mut().expect("it is open").ask(requests, [per_second, seed]);
+            asked.unwrap_or_else(|error| {
+                let wrong = session.take().and_then(Session::end);
+                panic!("{}", wrong.unwrap_or_else(|| error.to_string()))
+            })
+        };
+        let [least, fewest] = LEAST;
+        let within = |time: Duration, per_second: u64| (per_second as f64 * time.as_secs_f64()) as u64;
+        let able = |requests: u64, [wall, ..]: [u64; SAID.len()]| requests * 1_000_000_000 / wall.max(1);
+        let requests = least.max(within(lasts * 2 / 5, able(least, ask(least, 0).0)));
+        let (said, used, _) = ask(requests, 0);
+        let capacity = able(requests, said);
+        let full = used.as_nanos() as u64 / requests;
+        let per_second = (capacity * load / 100).max(1);
+        let work = work_ns(Steps(self.steps));
+        let mut warm = false;
+        bencher.samples(&mut || {
+            let requests = if warm {
+                least.max(within(lasts, per_second))
+            } else {
+                fewest.max(within(lasts / 10, per_second))
+            };
+            warm = true;
+            let (said, used, kernel) = ask(requests, per_second);
+            let sample = SAID
+                .into_iter()
+                .zip(said)
+                .fold(Sample::new(requests, used), |sample, (name, value)| sample.with(name, value));
+            sample
+                .with("kernel_ns", kernel.as_nanos() as u64)
+                .with("capacity_per_s", capacity)
+                .with("full_cpu_ns", full)
+                .with("work_ns", work)
+                .with("seed", seed)
+        });
+        if let Some(Err(wrong)) = session.map(|session| session.close(&self.key(server, load))) {
+            bencher.fail(wrong.to_string());
+        }
+    }
+}
+
+/// Nanoseconds that the work of a request takes by itself.
+fn work_ns(work: Steps) -> u64 {
+    let (start, times) = (Instant::now(), 20);
+    (0..times).for_each(|_| work.perform());
+    start.elapsed().as_nanos() as u64 / times
+}
+
+// %% [markdown]
+// # The study
+//
+// Every server is compared with the loop of its part under the same load. Ways to run tokio are compared with
+// `current_thread` as well, N runtimes with one of several threads, and ways to compute for long with computing in place.
+
+// %%
+/// What else a server is compared with, and what changes.
+fn others(part: Part, server: Server) -> Vec<(&'static str, &'static str)> {
+    match (part.name, server.name) {
+        ("disturbed", name) if name.starts_with("tokio +") => {
+            vec![(TOKIO_ALONE, "where marked requests compute")]
+        }
+        ("contended", name) if name.contains("N=") => {
+            vec![(TOKIO_THREADS, "runtimes of one thread instead of one of several")]
+        }
+        (_, TOKIO_THREADS) => vec![(TOKIO_ALONE, "`multi_thread` instead of `current_thread`")],
+        (_, LOCAL_SET) => vec![(TOKIO_ALONE, "tasks in a `LocalSet`")],
+        (_, "hyper") => vec![(TOKIO_ALONE, "hyper instead of httparse")],
+        (_, name) if name.contains("N=") => vec![(TOKIO_ALONE, "how connections are accepted")],
+        _ => vec![],
+    }
+}
+
+/// All servers under all loads, proven to serve.
+///
+/// # Errors
+/// If the profile that the environment names is none.
+pub fn study() -> Result<Study, harness::Error> {
+    let lasts = lasting(&harness::Profile::from_env()?.name);
+    // One for all trials of a process, so that those of a round have the same arrivals.
+    let seed = u64::from(std::process::id());
+    let study = Study::new("servers-open").rounds(2, 5).isolated(LIMIT).instructions(false).baseline(LOOP);
+    let mut study = study.unit("request").samples(1).resources().uncounted();
+    for part in PARTS {
+        study = study.group(format!("{} work={}", part.name, part.steps), limit::CROWDS);
+        for server in part.servers.iter().copied() {
+            let proof = part.prove(server);
+            for load in part.loads.iter().copied() {
+                let key = part.key(server, load);
+                for (other, change) in others(part, server) {
+                    let other = Key { variant: other.to_owned(), ..key.clone() };
+                    study = study.also_compare(key.clone(), other, change);
+                }
+                let trial = move |bencher: &mut Bencher| part.trial(server, load, lasts, seed, bencher);
+                study = study.proven(key.clone(), proof.clone(), trial);
+                study = study.count(key.clone(), "units", 1).count(key, "connections", CONNECTIONS);
+            }
+        }
+        study = study.control_of(part.key(part.servers[0], 50));
+    }
+    Ok(study)
+}
+
+// %% [markdown]
+// In the crate: the proofs as tests. Servers with a fault, and a generator that is slow, are tested in files of their own.
+
+// %%
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_servers_serve() {
+        for part in PARTS {
+            part.servers.iter().for_each(|server| part.prove(*server).unwrap());
+        }
+    }
+
+    #[test]
+    fn its_comparisons_make_sense() {
+        study().unwrap().comparisons().unwrap();
+    }
+
+    #[test]
+    fn arrivals_come_at_the_rate_and_are_those_of_the_seed() {
+        let (times, other) = (arrivals(100_000, 50_000, 3), arrivals(100_000, 50_000, 4));
+        assert_eq!(times, arrivals(100_000, 50_000, 3));
+        assert_ne!(times, other);
+        assert!(times.is_sorted());
+        let seconds = times[99_999] as f64 / 1e9;
+        assert!((1.96..2.04).contains(&seconds), "{seconds}");
+        // Of exponential gaps, those below the mean are 1 - 1/e of all.
+        let short = times.windows(2).filter(|pair| pair[1] - pair[0] < 20_000).count();
+        assert!((62_000..64_500).contains(&short), "{short}");
+        assert_eq!(arrivals(3, 0, 3), [0, 0, 0]);
+    }
+}
+
+// %% [markdown]
+// # A glance
+//
+// What some servers take for a request of HTTP, at half load. Choose another part or load, and run the cell again.
+
+// %% tags=["active-ipynb", "glance"]
+// study().unwrap_or_else(harness::stop).glance(|key| key.bench == "http").unwrap_or_else(harness::stop)
+
+// %% [markdown]
+// # Measurement
+//
+// `quick` takes less than a minute and shows that everything works; it is not evidence. For evidence, set the environment
+// variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
+
+// %% tags=["active-ipynb"]
+// {
+//     let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
+//     let outcome = study().unwrap_or_else(harness::stop).measure(&profile).unwrap_or_else(harness::stop);
+//     println!("{outcome}");
+// };
+
+// %% [markdown]
+// The [analysis](../open-loop/analysis.ipynb) shows percentiles by load, and says of which the generator was late.
+//
+// # What this does not say
+//
+// - Two processors of a small cloud machine are often two hardware threads of one core: a generator that never sleeps
+//   then takes part of the server's core.
+// - A burst lasts a fraction of a second. Its p99.9 is made of a few requests, and what happens once a minute is in none.
+// - Capacity is measured in each trial, to within some per cent. At 95 % that is the difference between a queue that ends and
+//   one that grows.
+// - Requests and generator are on one machine, without a network.
+//
+// # What next
+//
+// - Let connections send several requests without waiting for answers.
+// - Set `event_interval` and `global_queue_interval` in `yielding`, and see who waits longer.
