@@ -253,11 +253,11 @@ impl Protocol for Echo {
 // the table further down.
 
 // %%
+/// Why a server has ended.
+pub type Ended = io::Result<Infallible>;
+
 /// Serves connections of a listener, each request with so much work, until accepting fails.
-///
-/// # Errors
-/// Why it ended.
-pub type Serve = fn(TcpListener, Steps, &Arc<Tally>) -> io::Result<Infallible>;
+pub type Serve = fn(TcpListener, Steps, &Arc<Tally>) -> Ended;
 
 // %% [markdown]
 // # The servers
@@ -348,11 +348,7 @@ const SLOTS: usize = 16_384;
 const LISTENER: usize = usize::MAX - 1;
 
 /// A loop by hand, on epoll.
-pub fn by_hand<P: Protocol>(
-    listener: TcpListener,
-    work: Steps,
-    tally: &Arc<Tally>,
-) -> io::Result<Infallible> {
+pub fn by_hand<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     listener.set_nonblocking(true)?;
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, &listener, EventData::new_u64(LISTENER as u64), EventFlags::IN)?;
@@ -387,11 +383,7 @@ pub fn by_hand<P: Protocol>(
 
 // %%
 /// A loop on `polling`.
-pub fn on_polling<P: Protocol>(
-    listener: TcpListener,
-    work: Steps,
-    tally: &Arc<Tally>,
-) -> io::Result<Infallible> {
+pub fn on_polling<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     listener.set_nonblocking(true)?;
     let (mut slots, mut events) = (Slab::<Connection<P>>::new(), Events::new());
     // Declared after the connections, so dropped before them.
@@ -446,11 +438,7 @@ async fn echo_on_frontier<P: Protocol>(mut stream: Io<'_, Epoll<TcpStream>, Time
 }
 
 /// Serves on the frontier.
-pub fn on_frontier<P: Protocol>(
-    listener: TcpListener,
-    work: Steps,
-    tally: &Arc<Tally>,
-) -> io::Result<Infallible> {
+pub fn on_frontier<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     listener.set_nonblocking(true)?;
     let reactor = Sockets::new(Epoll::new()?, SLOTS)?;
     let executor = Executor::new(&reactor, SLOTS);
@@ -494,7 +482,7 @@ fn on_tokio<P: Protocol>(
     listener: TcpListener,
     work: Steps,
     tally: &Arc<Tally>,
-) -> io::Result<Infallible> {
+) -> Ended {
     listener.set_nonblocking(true)?;
     runtime.enable_io().build()?.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -507,20 +495,12 @@ fn on_tokio<P: Protocol>(
 }
 
 /// tokio with one thread.
-pub fn on_tokio_alone<P: Protocol>(
-    listener: TcpListener,
-    work: Steps,
-    tally: &Arc<Tally>,
-) -> io::Result<Infallible> {
+pub fn on_tokio_alone<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     on_tokio::<P>(tokio::runtime::Builder::new_current_thread(), listener, work, tally)
 }
 
 /// tokio with as many threads as there are processors.
-pub fn on_tokio_threads<P: Protocol>(
-    listener: TcpListener,
-    work: Steps,
-    tally: &Arc<Tally>,
-) -> io::Result<Infallible> {
+pub fn on_tokio_threads<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     on_tokio::<P>(tokio::runtime::Builder::new_multi_thread(), listener, work, tally)
 }
 
@@ -545,11 +525,7 @@ async fn echo_on_smol<P: Protocol>(mut stream: smol::Async<TcpStream>, mut echo:
 }
 
 /// smol with one thread.
-pub fn on_smol<P: Protocol>(
-    listener: TcpListener,
-    work: Steps,
-    tally: &Arc<Tally>,
-) -> io::Result<Infallible> {
+pub fn on_smol<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     let listener = smol::Async::new(listener)?;
     let executor = smol::LocalExecutor::new();
     smol::block_on(executor.run(async {
@@ -588,11 +564,7 @@ pub fn on_smol<P: Protocol>(
 const STACK: usize = 64 * 1024;
 
 /// A thread for each connection.
-pub fn on_threads<P: Protocol>(
-    listener: TcpListener,
-    work: Steps,
-    tally: &Arc<Tally>,
-) -> io::Result<Infallible> {
+pub fn on_threads<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     let serve = |mut stream: TcpStream, mut echo: P| -> io::Result<()> {
         loop {
             match stream.read(echo.spare_capacity())? {
@@ -920,7 +892,7 @@ fn raise_file_limit(connections: u64) -> Result<(), String> {
 pub struct Session {
     pipe: UnixStream,
     clients: JoinHandle<Result<(), String>>,
-    server: JoinHandle<io::Result<Infallible>>,
+    server: JoinHandle<Ended>,
     /// The server's, to shut it down.
     listener: TcpListener,
     tally: Arc<Tally>,
@@ -946,12 +918,7 @@ fn fork_clients(
 }
 
 /// Starts the server. When it ends, its clients find a listener that is shut down, not one that does not answer.
-fn start(
-    serve: Serve,
-    listener: TcpListener,
-    work: Steps,
-    tally: Arc<Tally>,
-) -> JoinHandle<io::Result<Infallible>> {
+fn start(serve: Serve, listener: TcpListener, work: Steps, tally: Arc<Tally>) -> JoinHandle<Ended> {
     thread::spawn(move || {
         let closing = listener.try_clone()?;
         let ended = serve(listener, work, &tally);

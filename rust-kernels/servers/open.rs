@@ -104,7 +104,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 use servers::{
-    Connection, Echo, LENGTH, LIMIT, LOOP, Protocol, READY, Serve, Served, Session, TOKIO_ALONE,
+    Connection, Echo, Ended, LENGTH, LIMIT, LOOP, Protocol, READY, Serve, Served, Session, TOKIO_ALONE,
     TOKIO_THREADS, Tally,
 };
 use slab::Slab;
@@ -304,10 +304,7 @@ fn alone() -> io::Result<Runtime> {
 }
 
 /// Accepts on tokio, and hands each connection on.
-async fn accepting(
-    listener: TcpListener,
-    mut each: impl FnMut(tokio::net::TcpStream),
-) -> io::Result<Infallible> {
+async fn accepting(listener: TcpListener, mut each: impl FnMut(tokio::net::TcpStream)) -> Ended {
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     loop {
@@ -318,11 +315,7 @@ async fn accepting(
 }
 
 /// A `LocalSet` on one thread.
-pub fn on_local_set<P: Protocol>(
-    listener: TcpListener,
-    work: Steps,
-    tally: &Arc<Tally>,
-) -> io::Result<Infallible> {
+pub fn on_local_set<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     let accepting = accepting(listener, |stream| {
         tokio::task::spawn_local(servers::echo_on_tokio(stream, P::new(work, tally)));
     });
@@ -334,7 +327,7 @@ pub fn on_local_set<P: Protocol>(
 
 // %%
 /// hyper on tokio, one thread.
-pub fn on_hyper(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+pub fn on_hyper(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     let length = Wire::Http.length() as u64;
     alone()?.block_on(accepting(listener, |stream| {
         let served = Mutex::new(Served::new(tally));
@@ -377,7 +370,7 @@ pub fn on_reuseport<P: Protocol, const N: usize>(
     listener: TcpListener,
     work: Steps,
     tally: &Arc<Tally>,
-) -> io::Result<Infallible> {
+) -> Ended {
     let port = listener.local_addr()?.port();
     for _ in 1..N {
         let (listener, tally) = (listening(port)?, Arc::clone(tally));
@@ -391,7 +384,7 @@ pub fn on_acceptor<P: Protocol, const N: usize>(
     listener: TcpListener,
     work: Steps,
     tally: &Arc<Tally>,
-) -> io::Result<Infallible> {
+) -> Ended {
     let start = |_| {
         let (give, mut take) = tokio::sync::mpsc::unbounded_channel();
         let tally = Arc::clone(tally);
@@ -434,7 +427,7 @@ struct Pool<P> {
 
 impl<P: Protocol> Pool<P> {
     /// Serves what is ready, as one of the threads.
-    fn serve(&self) -> io::Result<Infallible> {
+    fn serve(&self) -> Ended {
         let mut events = Vec::with_capacity(1);
         loop {
             retry_on_intr(|| epoll::wait(&self.epoll, spare_capacity(&mut events), None))?;
@@ -461,11 +454,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// A pool of threads.
-pub fn on_pool<P: Protocol>(
-    listener: TcpListener,
-    work: Steps,
-    tally: &Arc<Tally>,
-) -> io::Result<Infallible> {
+pub fn on_pool<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     let pool = Arc::new(Pool { epoll: epoll::create(CreateFlags::CLOEXEC)?, slots: Mutex::default() });
     for _ in 0..POOL {
         let pool = Arc::clone(&pool);
@@ -535,7 +524,7 @@ fn carefully(
     mut runtime: Builder,
     how: How,
     (listener, work, tally): (TcpListener, Steps, &Arc<Tally>),
-) -> io::Result<Infallible> {
+) -> Ended {
     runtime.enable_io().build()?.block_on(accepting(listener, |stream| {
         tokio::spawn(careful(stream, how.clone(), work, Served::new(tally)));
     }))
@@ -543,22 +532,22 @@ fn carefully(
 
 // %%
 /// It gives way.
-pub fn yielding(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+pub fn yielding(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     carefully(Builder::new_current_thread(), How::Yields, (listener, work, tally))
 }
 
 /// A thread for blocking calls computes.
-pub fn blocking(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+pub fn blocking(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     carefully(Builder::new_current_thread(), How::Blocking, (listener, work, tally))
 }
 
 /// A worker computes that has handed its tasks on.
-pub fn in_place(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+pub fn in_place(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     carefully(Builder::new_multi_thread(), How::InPlace, (listener, work, tally))
 }
 
 /// Another runtime computes.
-pub fn elsewhere(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+pub fn elsewhere(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     let other = Builder::new_multi_thread().worker_threads(1).build()?;
     carefully(Builder::new_current_thread(), How::Elsewhere(other.handle().clone()), (listener, work, tally))
 }
@@ -932,8 +921,7 @@ const fn server(name: &'static str, serve: Serve) -> Server {
     Server { name, serve }
 }
 
-pub const LOCAL_SET: &str = "tokio LocalSet";
-pub const THREADS: &str = "thread per connection";
+const LOCAL_SET: &str = "tokio LocalSet";
 
 // %%
 /// All ways to serve, one processor.
@@ -946,7 +934,7 @@ const ALL: &[Server] = &[
     server("tokio reuseport N=1", on_reuseport::<Echo, 1>),
     server("tokio acceptor N=1", on_acceptor::<Echo, 1>),
     server("smol", servers::on_smol::<Echo>),
-    server(THREADS, servers::on_threads::<Echo>),
+    server("thread per connection", servers::on_threads::<Echo>),
     server("thread pool", on_pool::<Echo>),
 ];
 
@@ -957,7 +945,7 @@ const OF_HTTP: &[Server] = &[
     server(LOOP, servers::by_hand::<Http>),
     server(TOKIO_ALONE, servers::on_tokio_alone::<Http>),
     server("hyper", on_hyper),
-    server(THREADS, servers::on_threads::<Http>),
+    server(ALL[8].name, servers::on_threads::<Http>),
 ];
 
 /// On two processors that the generator shares.
@@ -977,7 +965,7 @@ const DISTURBED: &[Server] = &[
     server(TOKIO_ALONE, servers::on_tokio_alone::<Marked>),
     server(TOKIO_THREADS, servers::on_tokio_threads::<Marked>),
     server("smol", servers::on_smol::<Marked>),
-    server(THREADS, servers::on_threads::<Marked>),
+    server(ALL[8].name, servers::on_threads::<Marked>),
     server("thread pool", on_pool::<Marked>),
     server("tokio + yield_now", yielding),
     server("tokio + spawn_blocking", blocking),
@@ -1001,21 +989,19 @@ pub const BASE: Part = Part {
 pub const PARTS: [Part; 6] = [
     BASE,
     Part { steps: 5_000, loads: &[80], servers: SOME, ..BASE },
-    Part { steps: MORE, loads: &[80], servers: SOME, ..BASE },
+    Part { steps: 50_000, loads: &[80], servers: SOME, ..BASE },
     Part { name: "http", wire: Wire::Http, loads: &[80], servers: OF_HTTP, ..BASE },
     Part {
         name: "contended",
         place: Place::Contended,
-        steps: MORE,
+        // A generator that shares its processors has time left.
+        steps: 50_000,
         loads: &[50, 80],
         servers: ON_TWO,
         ..BASE
     },
     Part { name: "disturbed", marks: true, loads: &[50], servers: DISTURBED, ..BASE },
 ];
-
-/// Steps that leave a generator time that shares its processors.
-const MORE: u32 = 50_000;
 
 // %% [markdown]
 // ## A trial

@@ -1,14 +1,12 @@
 //! The proof and the clock, put to the proof: servers with one fault each, and one that stalls once.
 
-use std::convert::Infallible;
-use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use servers::{Echo, LIMIT, Protocol, Tally, on_tokio_alone};
+use servers::{Echo, Ended, LIMIT, Protocol, Tally, on_tokio_alone};
 use servers_open::{BASE, CONNECTIONS, Server};
 use zero_cost_loop::Steps;
 
@@ -54,7 +52,7 @@ impl<const FAULT: u8> Protocol for Faulty<FAULT> {
     }
 }
 
-fn faulty<const FAULT: u8>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+fn faulty<const FAULT: u8>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     on_tokio_alone::<Faulty<FAULT>>(listener, work, tally)
 }
 
