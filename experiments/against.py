@@ -88,7 +88,7 @@ def in_two(folder: Path, seconds: float) -> list[tuple]:
     about = json.loads(Path(bench["samples"], "against.json").read_text(encoding="utf-8"))
     trial_ms = 1000 * about["elapsed_s"] / (3 * len(bench["variants"]) * about["rounds"])
     lines = [line for line in bench["variants"] if line["variant"] == "sum"]
-    return [(line["load"], line["base_ns"], line["control"][0], trial_ms) for line in lines]
+    return [(line["load"], line["base_ns"], line["control"]["value"], trial_ms) for line in lines]
 
 
 def _ran(words: list, folder: Path) -> str:

@@ -128,6 +128,33 @@ def test_the_tables_beside_other_crates_are_those_that_were_measured():
     assert len(tables) == 2 and all(table in page for table in tables)
 
 
+def test_the_tables_of_changes_that_change_nothing_are_those_that_were_measured():
+    page = (ROOT / "rust-kernels" / "by-turns" / "README.md").read_text(encoding="utf-8")
+    rows = pl.read_csv(ROOT / "data" / "experiments" / "no_ops.csv", schema=crates.COLUMNS)
+    tables = re.findall(r"(?:^\|.*\n?)+", crates.markdown(no_ops.summary(rows)), re.MULTILINE)
+    assert len(tables) == 3 and all(table.strip() in page for table in tables)
+    ours = rows.filter(library="by-turns", more=0)
+    same = ours.filter(said="identical").height
+    assert f"Of {ours.height} such changes, {same} left the program as it was" in page
+    different = ours.filter(pl.col("said").is_in(["slower", "faster"])).height
+    assert f"of the other {ours.height - same}, {different or 'none'} was called slower or faster" in page
+    planted = [rows.filter(library="by-turns", more=more) for more in (2, 10)]
+    (two, found_two), (ten, found_ten) = ((some.height, some.filter(said="slower").height) for some in planted)
+    assert (
+        f"Of {two} planted changes of 2 %, {found_two} were found to be slower; of {ten} of 10 %, {found_ten}." in page
+    )
+
+
+def test_regressions_that_trackers_describe_are_listed_as_they_were_found():
+    page = (ROOT / "rust-kernels" / "by-turns" / "README.md").read_text(encoding="utf-8")
+    for row in pl.read_csv(ROOT / "data" / "experiments" / "regressions.csv").iter_rows(named=True):
+        (line,) = [line for line in page.splitlines() if f"/{row['tracker']}/issues/{row['issue']})" in line]
+        said = f"{row['ratio']:.3f} ({row['low']:.3f} to {row['high']:.3f}) {row['said']}"
+        assert said in line, said
+        if row["instructions_base"]:
+            assert f"{100 * (row['instructions_today'] / row['instructions_base'] - 1):+.2f} %" in line
+
+
 def test_what_crates_print_is_understood(tmp_path):
     table = """\
 divan             fastest       │ slowest       │ median        │ mean          │ samples │ iters
@@ -241,6 +268,10 @@ pub fn half(number: u64) -> u64 {
     half
 }
 
+pub fn prepared() -> u64 {
+    core::hint::black_box(0)
+}
+
 struct Last;
 """
 
@@ -258,8 +289,8 @@ def test_a_change_is_drawn_alike_and_changes_a_line(kind):
 def test_what_tools_say_of_a_change_is_read():
     line = {
         "verdict": "slower",
-        "ratio": [1.1, 1.0, 1.2],
-        "counts": {"instructions": [100, 110]},
+        "ratio": {"value": 1.1, "low": 1.0, "high": 1.2},
+        "counts": {"instructions": {"base": 100, "today": 110}},
         "grown": ["instructions"],
     }
     report = {"benches": [{"identical": False, "variants": [line]}]}

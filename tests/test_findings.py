@@ -13,6 +13,7 @@ from made_up_runs import OFF, ON, REQUESTS, Study, make_run
 
 import async_cost as ac
 from async_cost import words
+from async_cost.findings import committed, definitions
 from async_cost.findings.committed import machines
 from async_cost.findings.definitions import OF_FINDING, hashes_of, limits_of_today, row_of
 from async_cost.findings.finding import FindingResult, Judge, finding, slot
@@ -138,6 +139,25 @@ def test_what_is_expected_is_a_region_that_fits_the_quantity():
         said(FREE.ratio, SLOWER | MOST)
     with pytest.raises(LookupError, match="no pair is left"):
         _ = DESIGNS.where(lambda declared: False).ratio
+
+
+def test_of_each_number_the_newest_series_of_its_machine_speaks_that_measured_it(monkeypatch):
+    """A study that came later is in a run of its own; where it is alone, its machine stands beside no other page."""
+    newer = next(machine.series[0] for machine in machines())
+    older = newer.partition("/")[0] + "/20260101T000000Z"
+    rows = [(committed.YARDSTICK, older, 1.0), ("await", older, 2.0), ("await", newer, 3.0)]
+    frame = pl.DataFrame(rows, ["id", "series", "value"], orient="row")
+    frame = frame.with_columns(kind=pl.lit("finding"), slot=pl.lit(""))
+    for module in (committed, definitions):
+        monkeypatch.setattr(module, "judged", lambda: frame)
+    monkeypatch.setattr(committed, "all_machines", committed.all_machines.__wrapped__)
+    (machine,) = committed.machines.__wrapped__()
+    said = definitions.said_by.__wrapped__("finding", machine.series)
+    assert machine.series == (newer, older)
+    assert {id: row["value"] for (id, _), row in said.items()} == {committed.YARDSTICK: 1.0, "await": 3.0}
+    frame = frame.filter(id="await")
+    assert not committed.machines.__wrapped__() and committed.kinds() == {machine.kind}
+    assert committed.all_machines()[0].series == (newer,), "the older one has nothing of its own to say"
 
 
 # -- judged on runs ------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-"""Numbers of the pages, computed once more from the raw samples of the reference run in plain polars. Nothing of the
-package is used, so that a slip in it cannot hide in both.
+"""Numbers of the pages, computed once more from the raw samples of the runs that they read, in plain polars. Nothing of
+the package is used, so that a slip in it cannot hide in both.
 """
 
 import csv
@@ -13,15 +13,25 @@ import pytest
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 KEY = ["bench", "variant", "parameter"]
-SITTINGS = (DATA / "runs" / "REFERENCE").read_text(encoding="utf-8").split()
+REFERENCE = (DATA / "runs" / "REFERENCE").read_text(encoding="utf-8").split()
 #: Nanoseconds in a unit.
 NS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 @cache
+def sittings(study: str) -> list[str]:
+    """The runs of the reference, or, if they lack the study, those of the newest series that holds it."""
+    holding = [file.parent for file in (DATA / "runs").glob(f"*/*/{study}.time.csv.gz")]
+    known = [f"{folder.parent.name}/{folder.name}" for folder in sorted(holding, key=lambda folder: folder.name)]
+    if not set(known).isdisjoint(REFERENCE):
+        return REFERENCE
+    return [one for one in known if one.partition("/")[0] == known[-1].partition("/")[0]]
+
+
+@cache
 def counts(study: str) -> dict[tuple[str, ...], int]:
     """Exact counts of one iteration, by bench, variant, parameter and counter, from the first sitting that has them."""
-    path = next(file for one in SITTINGS if (file := DATA / "runs" / one / f"{study}.counts.csv.gz").exists())
+    path = next(file for one in sittings(study) if (file := DATA / "runs" / one / f"{study}.counts.csv.gz").exists())
     rows = pl.read_csv(path).with_columns(pl.col("parameter").fill_null(""))
     return {row[:4]: row[4] for row in rows.select(*KEY, "counter", "value").iter_rows()}
 
@@ -36,7 +46,7 @@ def units(study: str, key: tuple[str, ...]) -> int | None:
 def trials(study: str) -> pl.DataFrame:
     """The median nanoseconds of an iteration over the samples of each trial: KEY, sitting, process, round, ns."""
     parts = []
-    for number, one in enumerate(SITTINGS):
+    for number, one in enumerate(sittings(study)):
         folder = DATA / "runs" / one
         about = json.loads((folder / "run.json").read_text(encoding="utf-8"))["studies"][study]
         firsts = [episode["first_round"] for episode in about["episodes"]]
@@ -80,11 +90,12 @@ def recomputed() -> list[tuple[str, str, float, float]]:
     operation, what the pages say, and the same number from the samples.
     """
     with (DATA / "judged.csv").open(encoding="utf-8", newline="") as file:
-        said = {(row["id"], row["slot"]): row for row in csv.DictReader(file) if row["series"] == SITTINGS[0]}
+        said = {(row["id"], row["slot"], row["series"]): row["value"] for row in csv.DictReader(file)}
     found = []
     with (DATA / "findings.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            says = said[row["id"], row["slot"]]["value"]
+            study = row["operands"].partition("|")[0]
+            says = study and said.get((row["id"], row["slot"], sittings(study)[0]))
             if " & " in row["operands"] or not says:
                 continue
             (study, *one, counter), *others = (place.split("|") for place in row["operands"].split(" > "))

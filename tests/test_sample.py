@@ -24,7 +24,7 @@ def pages(tmp_path_factory):
     links = "[a](../ladder/measure.ipynb) [b](../ladder/analysis.ipynb) [c](sockets.ipynb) [d](../../data/prices.csv)"
     content.cells[0].source += f"\n\n{links}"
     nbformat.write(content, notebook)
-    return sample.pages([notebook], "Made up.", "How to read it.")
+    return sample.pages([notebook], "Made up.", "How to read it.", [""])
 
 
 def test_the_committed_sample_is_small_and_its_links_lead_somewhere():

@@ -26,15 +26,19 @@ JUDGED |= dict.fromkeys(("value", "low", "high", "least", "greatest"), pl.Float6
 JUDGED |= {"true": pl.UInt32, "tested": pl.String, "outcome": pl.String}
 #: What tells one kind of processor from another: virtual machines often hide the model in `cpu`, but not the caches.
 KIND = ("cpu", "architecture", "logical_cores", "caches")
+#: What a page of another kind of machine begins with.
+YARDSTICK = "zero-cost-yardstick"
 #: What is no name in the name of a processor.
 VENDORS = re.compile(r"\((?:R|TM)\)|\b(?:AMD|Intel|Apple|Processor|CPU|@.*|\d+-Core)\b")
 
 
 class Machine(NamedTuple):
-    """A committed machine: what it is called, its newest series, and its kind of processor."""
+    """A committed machine: what it is called, the series that speak for it, and its kind of processor. Of each number
+    its newest series speaks that measured the study: a study that came later has one of its own.
+    """
 
     name: str
-    series: str
+    series: tuple[str, ...]
     kind: tuple
 
 
@@ -52,23 +56,40 @@ def judged() -> pl.DataFrame:
 
 @lru_cache(maxsize=1)
 def machines() -> tuple[Machine, ...]:
-    """Return the committed machines, that of the reference first, each with the newest of its series."""
-    newest = {series.partition("/")[0]: series for series in sorted(judged()["series"].unique())}
+    """Return the committed machines beside which numbers stand, that of the reference first: those on which the
+    yardstick was measured. A machine on which only a later study was measured has numbers on the page of that study.
+    """
+    yardstick = set(judged().filter(id=YARDSTICK)["series"])
+    return tuple(machine for machine in all_machines() if not yardstick.isdisjoint(machine.series))
+
+
+def kinds() -> set[tuple]:
+    """Return the kinds of processor of all committed series: nanoseconds are expected of these."""
+    return {machine.kind for machine in all_machines()}
+
+
+@lru_cache(maxsize=1)
+def all_machines() -> tuple[Machine, ...]:
+    """Return the machines of all committed series, that of the reference first."""
+    of_machine = pl.col("series").str.split("/").list.first().alias("machine")
+    speaking = judged().sort("series").unique(["kind", "id", "slot", of_machine], keep="last")
+    speaking = speaking.group_by(of_machine).agg(pl.col("series").unique().sort(descending=True))
+    series = {machine: tuple(ids) for machine, ids in speaking.iter_rows()}
     first, known = reference().partition("/")[0], dict[str, Machine]()
-    for name in sorted(newest, key=lambda machine: (machine != first, machine)):
-        file = repository_root() / "data" / "runs" / newest[name] / "run.json"
+    for name in sorted(series, key=lambda machine: (machine != first, machine)):
+        file = repository_root() / "data" / "runs" / series[name][0] / "run.json"
         if file.exists():  # a reader may have put the runs of others aside
             info = record.read_run_info(file).machine
             label = short(info)
             label = f"{label} ({name})" if label in known else label
-            known[label] = Machine(label, newest[name], kind(info))
+            known[label] = Machine(label, series[name], kind(info))
     return tuple(known.values())
 
 
 def machine_of(run: Run) -> Machine | None:
-    """Return the committed machine whose newest series a run belongs to, if it belongs to one."""
-    series = {sitting.info.run_id for sitting in run.sittings}
-    return next((machine for machine in machines() if machine.series in series), None)
+    """Return the committed machine for which the series of a run speaks, if there is one."""
+    ids = {sitting.info.run_id for sitting in run.sittings}
+    return next((machine for machine in machines() if not ids.isdisjoint(machine.series)), None)
 
 
 def kind(machine: record.Machine) -> tuple:

@@ -8,12 +8,14 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 import msgspec
+import polars as pl
 
 from async_cost.findings.committed import definitions, judged
 from async_cost.findings.finding import Judge, SlotResult, slot
 from async_cost.findings.latency import latencies
 from async_cost.findings.prices import Place, counted, priced, quantity
 from async_cost.findings.record import SHOWN, Finding, Slot
+from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import outcomes
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.runs.judged import claims_of_today, definition, seen_by
@@ -36,12 +38,12 @@ DIGITS = 6
 Limits = Mapping[tuple[str, Key, Key], float]
 
 
-def committed(kind: str, series: str, hashes: Mapping[Place, str]) -> dict[Place, dict]:
-    """Return what data/judged.csv says of findings or claims by a series, by id and slot; nothing where one of
-    `hashes`, their definitions, is not what was judged.
+def committed(kind: str, series: tuple[str, ...], hashes: Mapping[Place, str]) -> dict[Place, dict]:
+    """Return what data/judged.csv says of findings or claims by the series of a machine, by id and slot; nothing where
+    one of `hashes`, their definitions, is not what was judged. What needs a study that they lack is in no row.
     """
     rows = said_by(kind, series)
-    return rows if all(at in rows and rows[at]["hash"] == hash for at, hash in hashes.items()) else {}
+    return rows if all(hashes.get(at, row["hash"]) == row["hash"] for at, row in rows.items()) else {}
 
 
 def series_of(folder: Path) -> str:
@@ -50,9 +52,9 @@ def series_of(folder: Path) -> str:
 
 
 @cache
-def said_by(kind: str, series: str) -> dict[Place, dict]:
-    """Return what data/judged.csv says by a series, by id and slot."""
-    rows = judged().filter(kind=kind, series=series)
+def said_by(kind: str, series: tuple[str, ...]) -> dict[Place, dict]:
+    """Return what data/judged.csv says by the series of a machine, by id and slot: of each the newest."""
+    rows = judged().filter(pl.col("series").is_in(series), kind=kind).sort("series")
     return {(row["id"], row["slot"]): row for row in rows.iter_rows(named=True)}
 
 
@@ -141,10 +143,11 @@ def price_slots() -> list[Slot]:
 
 
 def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
-    """Return the rows of data/judged.csv of a series."""
+    """Return the rows of data/judged.csv of a series, of what needs a study that it holds."""
     findings, judge, claims = list(findings), Judge(run), claims_of_today()
     judge.clock = True  # what is committed is what nanoseconds are expected of
     hashes, tested = hashes_of(findings), seen_by(run, "findings")
+    findings = [finding for finding in findings if any(_is_of(slot, run) for slot in finding.slots)]
     for judgement in map(judge, findings):
         for result in judgement.slots:
             at = result.slot.id, result.slot.name
@@ -153,16 +156,20 @@ def judged_by(run: Run, findings: Iterable[Finding]) -> Iterator[dict[str, objec
                 | _says(result)
                 | {"tested": "yes" if hashes[at] in tested else ""}
             )
-    for price in price_slots():
+    for price in (price for price in price_slots() if _is_of(price, run)):
         filled = SlotResult(price, *assess(price, price.main.cases, judge.effects(price.main), run), judged=False)
         yield _row("price", price.id, price.name, str(row_of(price, limits_of_today())["hash"]), run) | _says(filled)
-    for claim_result in outcomes(run):
+    for claim_result in outcomes(run, [claim for claim in load_claims() if claim.study in run.info.studies]):
         weighed = claim_result.published
         yield (
             _row("claim", claim_result.claim.id, "", claims[claim_result.claim.id], run)
             | _numbers_of(weighed)
             | _outcome(weighed)
         )
+
+
+def _is_of(slot: Slot, run: Run) -> bool:
+    return any(place[0].study in run.info.studies for case in slot.main.cases for place in case)
 
 
 def _row(kind: str, id: str, slot: str, hash: str, run: Run) -> dict[str, object]:

@@ -6,7 +6,7 @@ from functools import cache, partial
 from typing import Any
 
 from async_cost.findings import lint
-from async_cost.findings.committed import kind, machines
+from async_cost.findings.committed import kind, kinds
 from async_cost.findings.operands import Expected, Quantity
 from async_cost.findings.record import SHOWN, Finding, Slot
 from async_cost.runs.run import Run
@@ -119,7 +119,7 @@ class Judge:
         #: What the run holds of a study.
         self.measured = cache(partial(Measured, run))
         #: Whether nanoseconds were expected for this kind of machine.
-        self.clock = any(machine.kind == kind(run.info.machine) for machine in machines())
+        self.clock = kind(run.info.machine) in kinds()
 
     def effects(self, quantity: Quantity) -> list[Effect]:
         """Return the number of each case of a quantity."""

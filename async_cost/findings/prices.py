@@ -91,11 +91,11 @@ def committed() -> dict[str, dict[Place, Price]]:
     """Return the prices that data/judged.csv holds of the committed machines, by id and slot, by the name of the
     machine.
     """
-    rows = judged().filter(pl.col("value").is_not_null(), kind="price")
-    known = rows.select("series", "id", "slot", "value", "low", "high", pl.col("outcome") != SHOWN)
+    known = judged().filter(pl.col("value").is_not_null(), kind="price").sort("series")
+    known = known.select("series", "id", "slot", "value", "low", "high", pl.col("outcome") != SHOWN)
     return {
         machine.name: {
-            (id, slot): tuple(price) for series, id, slot, *price in known.rows() if series == machine.series
+            (id, slot): tuple(price) for series, id, slot, *price in known.rows() if series in machine.series
         }
         for machine in machines()
     }

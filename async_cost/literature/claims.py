@@ -1,4 +1,4 @@
-"""What five documents claim, in a form that a program can compare with a run.
+"""What seven documents claim, in a form that a program can compare with a run.
 
 data/claims.csv gives the region of effects in which each claim is true, data/claims-operands.csv the keys of the tidy
 data from which the effect is computed; both are described in data/README.md. `replication` judges them.
@@ -23,8 +23,8 @@ NO_CLAIM = "no claim"
 
 class Comparison(StrEnum):
     """`published` is what the document compared; `counterpart` replaces it if that is not what is measured here under
-    its key, because it is written in another language or too long; `clean` differs in nothing but what the claim is
-    about; `ours` is the same with something of ours in place of what the document has.
+    its key, because it is in another language, too long, or printed as a picture; `clean` differs in nothing but
+    what the claim is about; `ours` is the same with something of ours in place of what the document has.
     """
 
     PUBLISHED = "published"

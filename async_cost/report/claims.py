@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from async_cost import words
+from async_cost.findings.committed import all_machines
 from async_cost.findings.definitions import committed
 from async_cost.literature.claims import NO_CLAIM, Claim, load_claims
 from async_cost.literature.replication import ClaimResult, outcomes, score
 from async_cost.report import figures
-from async_cost.report.finding import apart_from
 from async_cost.runs.judged import claims_of_today
 from async_cost.runs.run import Run
 from async_cost.statistics.statement import OUTCOMES, Assessment, Outcome, departure, region, together
@@ -83,6 +83,8 @@ def in_numbers(claims: pl.DataFrame, elsewhere: Mapping[str, Mapping[str, str]])
     own = ". ".join(f"{kind.capitalize()}: {_score(rows.filter(kind=kind))}" for kind in kinds)
     others = ""
     for name, known in elsewhere.items():
+        if known.keys().isdisjoint(claims["claim"]):
+            continue
         there = counted(claims.with_columns(outcome=pl.col("claim").replace_strict(known, default="not measured")))
         counts = Counter(there.select("outcome", "kind").rows())
         hold, fail = (
@@ -95,7 +97,8 @@ def in_numbers(claims: pl.DataFrame, elsewhere: Mapping[str, Mapping[str, str]])
 def elsewhere(run: Run) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield what the committed machines of another series say of each claim, if it was judged as it is."""
     hashes = {(id, ""): hash for id, hash in claims_of_today().items()}
-    for machine in apart_from(run):
+    own = {sitting.info.run_id for sitting in run.sittings}
+    for machine in (machine for machine in all_machines() if own.isdisjoint(machine.series)):
         if known := committed("claim", machine.series, hashes):
             yield machine.name, {id: row["outcome"] for (id, _), row in known.items()}
 

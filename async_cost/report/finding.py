@@ -14,7 +14,7 @@ import msgspec
 import polars as pl
 
 from async_cost import words
-from async_cost.findings.committed import Machine, definitions, kind, machines
+from async_cost.findings.committed import Machine, definitions, kind, kinds, machine_of, machines
 from async_cost.findings.committed import short as short_name
 from async_cost.findings.definitions import NOT_JUDGED, hashes_of, said_by
 from async_cost.findings.finding import FindingResult, SlotResult
@@ -148,12 +148,12 @@ def yardstick(result: FindingResult, run: Run) -> RenderedFinding:
     table.
     """
     finding, (filled,) = said(result, run), result.slots
-    kinds, line = machines(), ""
+    whole, line = machines(), ""
     alike = next(
-        (machine for machine in kinds if machine.name == short_name(run.info.machine)), next(iter(kinds), None)
+        (machine for machine in whole if machine.name == short_name(run.info.machine)), next(iter(whole), None)
     )
-    there = alike and _committed(result.finding)[alike.name][filled.slot.name]
-    if filled.ends and alike and there and kind(run.info.machine) not in [machine.kind for machine in kinds]:
+    there = alike and _committed(result.finding)[alike.name].get(filled.slot.name)
+    if filled.ends and alike and there and kind(run.info.machine) not in kinds():
         ratio = filled.ends["least"] / there["value"]
         speed = f"{words.figure(max(ratio, 1 / ratio))} times as {'slow' if ratio > 1 else 'fast'} as"
         takes = f"{finding.rows[0].name} takes {finding.rows[0].here}, there {finding.rows[0].others[alike.name]}"
@@ -268,37 +268,45 @@ def _interval(filled: SlotResult, forms: dict[str, str]) -> str:
 def _others(
     used: Sequence[SlotResult], forms: dict[str, str], others: Mapping[str, Rows], rough: bool
 ) -> Iterator[str]:
-    """The numbers of each committed machine of another kind, behind its name; beside a quick run, only known ones."""
+    """The numbers of each committed machine of another kind, behind its name; beside a quick run, only known ones.
+    Nothing is said of a machine on which nothing of the finding was ever measured.
+    """
     slots = [filled.slot for filled in used if filled.slot.main.constant is None]
     for name, rows in others.items():
-        numbers = [text for slot in slots if (text := _of_row(slot, forms[slot.name], rows[slot.name]))]
-        if numbers or not rough:
+        numbers = [text for slot in slots if (text := _of_row(slot, forms[slot.name], rows.get(slot.name)))]
+        if numbers or (rows and not rough):
             yield f"{name}: {figures.together(numbers) if numbers else 'not measured'}"
 
 
 def _mark_of_rows(finding: Finding, rows: Rows) -> str:
     """The mark of a finding on a committed machine; none where a number is missing."""
-    known = [row for slot in finding.judged if (row := rows[slot.name])]
+    known = [row for slot in finding.judged if (row := rows.get(slot.name))]
     if not known or len(known) < len(finding.judged):
         return ""
     return mark_of([row["outcome"] for row in known], tested=all(row["tested"] for row in known))
 
 
 def apart_from(run: Run) -> list[Machine]:
-    """Return the committed machines whose series is not the one of a run."""
-    own = [sitting.info.run_id for sitting in run.sittings]
-    return [machine for machine in machines() if machine.series not in own]
+    """Return the committed machines but that of a run."""
+    return [machine for machine in machines() if machine != machine_of(run)]
 
 
 def _committed(finding: Finding) -> dict[str, Rows]:
-    """What data/judged.csv says of each slot by the series of each machine, if it is defined as it was then."""
+    """What data/judged.csv says of each slot by the series of each machine, if it is defined as it was then; no row
+    where a machine has none of the finding.
+    """
     hashes = hashes_of([finding])
 
-    def row_of(slot: Slot, series: str) -> dict | None:
+    def row_of(slot: Slot, series: tuple[str, ...]) -> dict | None:
         row = said_by("finding", series).get((slot.id, slot.name))
         return row if row and row["hash"] == hashes[slot.id, slot.name] and row["value"] is not None else None
 
-    return {machine.name: {slot.name: row_of(slot, machine.series) for slot in finding.slots} for machine in machines()}
+    return {
+        machine.name: {slot.name: row_of(slot, machine.series) for slot in finding.slots}
+        if any((slot.id, slot.name) in said_by("finding", machine.series) for slot in finding.slots)
+        else {}
+        for machine in machines()
+    }
 
 
 def _of_row(slot: Slot, form: str, row: dict | None) -> str:
@@ -351,10 +359,10 @@ def _rows(
         measured = all(number.measured for number in filled)
         others = {
             machine: figures.together(
-                _of_row(number.slot, forms[number.slot.name], rows[number.slot.name]) for number in filled
+                _of_row(number.slot, forms[number.slot.name], rows.get(number.slot.name)) for number in filled
             )
             for machine, rows in known.items()
-            if all(rows[name] for name in names)
+            if all(rows.get(name) for name in names)
         }
         judged = [number.slot for number in filled if number.slot.is_judged]
         history = (changes[slot.name] for slot in judged if slot.name in changes)

@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from async_cost import words
-from async_cost.findings.committed import judged, machines, short
+from async_cost.findings.committed import judged, machine_of, short
 from async_cost.findings.latency import Latency, committed, latencies
 from async_cost.findings.latency import numbers as measured
 from async_cost.report import charts
@@ -32,9 +32,8 @@ ADVICE = (
     "Box small futures where a type needs it (+{request-box}), not a large one for each call of a loop (+{call-box-4k}).",
 )
 CAUTION = (
-    "Compare rows within a block: one driver, as many threads. Averages over builds and hours, of notebook cells, on cloud "
-    "machines with two cores; programs and single builds differ. Not measured: `std` against async locks, flume, "
-    "crossbeam, `io_uring`, a network."
+    "Compare rows within a block. Averages over builds and hours, of notebook cells, on cloud machines with two cores; "
+    "single builds differ. Not measured: `io_uring`, a network."
 )
 #: What the machine of a reader is called beside the committed ones.
 YOURS = "yours"
@@ -123,9 +122,8 @@ def beside_committed(run: Run) -> dict[str, dict[str, float]]:
     """Return the numbers of a run and after them those of the committed machines, unless it is one of theirs; a
     committed run that is not the newest of its machine has its date.
     """
-    series = [sitting.info.run_id for sitting in run.sittings]
     own = {id: ns for id, ns in measured(run).select("id", "ns").iter_rows() if ns is not None}
-    if any(machine.series in series for machine in machines()):
+    if machine_of(run):
         return committed()
     older = run.info.run_id in judged()["series"]
     return {f"{short(run.info.machine)}, {run.info.started[:10]}" if older else YOURS: own} | committed()

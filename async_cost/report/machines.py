@@ -124,7 +124,7 @@ def _judged(folder: Path, findings: Sequence[Finding], hashes: Mapping[Place, st
     """What the run in `folder` says about numbers of findings: JUDGED. Of a committed series it is known already;
     of a run whose samples cannot be read there is nothing.
     """
-    if known := committed("finding", series_of(folder), hashes):
+    if known := committed("finding", (series_of(folder),), hashes):
         columns = ("outcome", "tested", "value", "low", "high", "least", "greatest")
         return pl.DataFrame([(*at, *map(row.get, columns)) for at, row in known.items()], schema=JUDGED, orient="row")
 

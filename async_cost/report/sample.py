@@ -7,7 +7,7 @@ out, and code is in the notebooks.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -24,14 +24,16 @@ LINK = re.compile(rf'<a href="#{words.NOTE}\w+">(.*?)</a>', re.DOTALL)
 OF_PAGE = re.compile(r' (?:class|tabindex|role|aria-label|id)="[^"]*"|\n\s*')
 
 
-def pages(notebooks: Sequence[Path], origin: str, reading: str, signs: str = "", numbers: str = "") -> dict[str, str]:
+def pages(
+    notebooks: Sequence[Path], origin: str, reading: str, signs: Iterable[str], numbers: str = ""
+) -> dict[str, str]:
     """The files of a sample by name: a page for each executed notebook, its pictures, and README.md, which lists them.
-    `origin` says of which run, `reading` how to read it, `signs` the same in a line; `numbers` are the latency numbers,
-    in Markdown.
+    `origin` says of which run, `reading` how to read it, `signs` the same of each page in a line; `numbers` are the
+    latency numbers, in Markdown.
     """
     files: dict[str, str] = {}
-    for notebook in notebooks:
-        files |= _page(notebook, signs)
+    for notebook, line in zip(notebooks, signs, strict=True):
+        files |= _page(notebook, line)
     listed = "\n".join(questions(notebooks, ""))
     others = "\n".join(
         f"- {rendered.mark} [{finding.head(rendered)}]({notebook.stem}.md#finding-{rendered.id})"

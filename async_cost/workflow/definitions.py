@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from async_cost.findings.committed import FINDINGS, JUDGED
@@ -23,7 +23,7 @@ from async_cost.runs.run import Run
 from async_cost.workflow import layouts
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.publishing import analyses_of, execute
-from async_cost.workflow.studies import MEASURED, analysis
+from async_cost.workflow.studies import MEASURED, analysed, analysis
 
 #: The two files, and their columns.
 FILES: dict[str, dict] = {"findings.csv": FINDINGS, "judged.csv": JUDGED}
@@ -36,6 +36,24 @@ def committed_series() -> list[Run]:
     folders = sorted((Path(file).parent for file in listed.split()), key=lambda folder: folder.name)
     series = {run.info.run_id: run for run in (open_run(repository_root() / folder) for folder in folders)}
     return list(series.values())
+
+
+def execute_committed(
+    folder: Path, environ: Mapping[str, str], names: Iterable[str] = ()
+) -> dict[str, tuple[Run, Path]]:
+    """Execute the analyses of `names` (by default all) into `folder`: each with the reference, or, where that lacks
+    its studies, with the newest committed series that measured them. Returns both by name, in the order of the pages.
+    """
+    names = list(names) or list(analysed())
+    chosen = dict[str, Run]()
+    for run in [reference_run(), *reversed(committed_series())]:
+        chosen |= {name: run for name in analyses_of(run.info) if name in names and name not in chosen}
+    made = dict[str, Path]()
+    for run in {run.path: run for run in chosen.values()}.values():
+        its = [name for name, of in chosen.items() if of is run]
+        env = {"ASYNC_COST_RUN": str(run.path.resolve()), **environ}
+        made |= zip(its, execute(its, folder, env, Path), strict=True)
+    return {name: (chosen[name], made[name]) for name in names if name in made}
 
 
 def tables(findings: Iterable[Finding]) -> dict[str, list[dict[str, object]]]:
@@ -62,11 +80,11 @@ def write_comparisons() -> None:
 
 def write_findings() -> None:
     """Write data/findings.csv and data/judged.csv."""
-    run = reference_run()
-    names = [name for name in analyses_of(run.info) if ".finding(" in analysis(name).read_text(encoding="utf-8")]
+    names = [name for name in analysed() if ".finding(" in analysis(name).read_text(encoding="utf-8")]
     try:
         with tempfile.TemporaryDirectory() as temporary:
-            findings = recorded(execute(names, Path(temporary), {"ASYNC_COST_RUN": str(run.path.resolve())}, Path))
+            executed = execute_committed(Path(temporary), {}, names)
+            findings = recorded(path for _, path in executed.values())
     except CellFailed as error:
         sys.exit(str(error))
     for name, rows in tables(findings).items():

@@ -3,7 +3,8 @@ screen of README.md, and the sentence at the head of each analysis.
 
     python -m async_cost.workflow.sample
 
-The reference run is the series that data/runs/REFERENCE lists.
+The reference run is the series that data/runs/REFERENCE lists. The page of a study that it lacks is of the newest
+committed series that measured it.
 """
 
 import re
@@ -19,8 +20,8 @@ from async_cost.paths import repository_root
 from async_cost.report import charts, latency, provenance, publish, sample
 from async_cost.runs.find import reference_run
 from async_cost.runs.run import Run
+from async_cost.workflow.definitions import execute_committed
 from async_cost.workflow.execute import CellFailed
-from async_cost.workflow.publishing import analyses_of, execute
 from async_cost.workflow.studies import analysis
 
 FOLDER = Path("docs") / "sample"
@@ -29,10 +30,16 @@ BEGIN, END = "<!-- answer: made by make sample -->", "<!-- end of the answer -->
 PICTURE = Path("docs") / "latency.svg"
 
 
-def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
-    """What is made of the executed analyses of `run`, by path: the sample, the first screen of README.md with its
-    picture, and the sentence at the head of each analysis.
+def made(run: Run, analyses: Sequence[tuple[Run, Path]]) -> dict[str, str]:
+    """What is made of the executed analyses, each with its run, by path: the sample, the first screen of README.md with
+    its picture, and the sentence at the head of each analysis. `run` is the reference.
     """
+    executed = [path for _, path in analyses]
+    # Of another run a page says which.
+    named = {run.path: ""} | {
+        of.path: f" Run {words.code(of.info.run_id)}." for of, _ in analyses if of.path != run.path
+    }
+    signs = [f"{publish.signs(of)}{named[of.path]}" for of, _ in analyses]
     origin = f"Run {words.code(run.info.run_id)}: {words.escape(provenance.headline(run.info))}."
     numbers = committed()
     card = latency.card(numbers)
@@ -42,7 +49,7 @@ def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
         light, dark = (f"{pictures}{PICTURE.stem}{theme}.svg" for theme in ("", "-dark"))
         return latency.screen(numbers, pages, sample.picture(light, dark, alt))
 
-    pages = sample.pages(executed, origin, publish.reading(run), publish.signs(run), screen("{}.md", "../"))
+    pages = sample.pages(executed, origin, publish.reading(run), signs, screen("{}.md", "../"))
     readme = (repository_root() / "README.md").read_text(encoding="utf-8")
     if BEGIN not in readme or END not in readme:
         raise SystemExit(f"README.md: the lines `{BEGIN}` and `{END}` are missing")
@@ -59,12 +66,11 @@ def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
 
 
 def main() -> None:
-    run, root = reference_run(), repository_root()
+    root = repository_root()
     try:
         with tempfile.TemporaryDirectory() as temporary:
-            environ = {"ASYNC_COST_RUN": str(run.path.resolve()), "ASYNC_COST_COMMITTED": "1"}
-            executed = execute(analyses_of(run.info), Path(temporary), environ, Path)
-            files = made(run, executed)
+            executed = execute_committed(Path(temporary), {"ASYNC_COST_COMMITTED": "1"})
+            files = made(reference_run(), list(executed.values()))
     except (CellFailed, DataError) as error:
         sys.exit(str(error))
     (root / FOLDER).mkdir(exist_ok=True)

@@ -86,7 +86,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:e}"));
         let needed = match judged.needed {
             Some(Needed::Times(times)) => format!("{times:e}"),
-            Some(Needed::Never) => "inf".to_owned(),
+            Some(Needed::Border | Needed::Never) => "inf".to_owned(),
             Some(Needed::Control) => "control".to_owned(),
             Some(Needed::Contradicted(typical, undisturbed)) => format!("{typical}/{undisturbed}"),
             None => String::new(),
@@ -97,7 +97,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             number(judged.chance),
             number(Some(judged.offset)),
             verdict,
-            judged.inconclusive.unwrap_or("").to_owned(),
+            judged.inconclusive.map_or(String::new(), |why| why.said("processes")),
             needed,
         ];
         println!("{}", csv::line(typical.into_iter().chain(undisturbed).chain(more)));

@@ -10,7 +10,7 @@
 //! | `count` | `allocations`, `callgrind` and `disassembly`; `table` (how counts are written) |
 //! | `judge` | `pairs` (ratios), `interval`, `student`, `verdict` |
 //! | `glance` | functions in turns for some seconds |
-//! | `run` | `process`, `files`, `link` (link orders), `budget`, `progress`, `work` (what was done, as text) |
+//! | `run` | `process`, `files`, `link` (link orders), `budget`, `progress`, `disturbed`, `work` (what was done, as text) |
 
 #![warn(missing_docs)]
 

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::report::{Report, VariantReport};
+use crate::report::{Report, VariantReport, WORDS};
 use by_turns_core::base::csv;
-use by_turns_core::base::markdown::plain;
+use by_turns_core::base::markdown::{self, plain};
 use by_turns_core::base::number::grouped;
 use by_turns_core::count::table::COUNTERS;
 
@@ -112,15 +112,8 @@ fn table(report: &Report) -> String {
 
 fn markdown(report: &Report) -> String {
     let mut text = format!("### {}\n\n{}\n\n", plain(&report.bench), plain(&report.about()));
-    for (number, row) in report.rows().iter().enumerate() {
-        let cells: Vec<String> = row.iter().map(|cell| plain(cell)).collect();
-        let _ = writeln!(text, "| {} |", cells.join(" | "));
-        if number == 0 {
-            let sides: Vec<&str> =
-                (0..row.len()).map(|column| if matches!(column, 0 | 3) { "---" } else { "--:" }).collect();
-            let _ = writeln!(text, "|{}|", sides.join("|"));
-        }
-    }
+    let escaped = |row: Vec<String>| row.iter().map(|cell| plain(cell)).collect();
+    text += &markdown::table(&report.rows().into_iter().map(escaped).collect::<Vec<_>>(), WORDS);
     if !report.notes.is_empty() {
         text.push('\n');
     }

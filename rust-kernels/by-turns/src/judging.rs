@@ -63,7 +63,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 let wide = judged.offset > 0.0 && judged.inconclusive.is_none();
                 notes.extend(wide.then(|| wider(&line, judged.offset)));
             } else if let Some(reason) = judged.inconclusive {
-                notes.push(format!("{}: nothing is concluded: {reason}", line.name()));
+                notes.push(format!("{}: nothing is concluded: {}", line.name(), reason.said("processes")));
             } else if let Some((needed, ratios)) = judged.needed.zip(judged.ratios) {
                 let tolerance = self.settings(variants, variant).tolerance;
                 let alone = Verdict::at(ratios.typical.value, tolerance);

@@ -229,7 +229,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         }
         let trials = trials(&taken)?;
         let met = caution::met(&running.folder.join("samples").with_extension(caution::DISTURBANCE));
-        notes.extend(before.disturbed(met));
+        notes.extend(before.watch.told(met));
         let orders = match linked {
             Ok(_) => "each with a link order of its own",
             Err(why) => {
@@ -241,7 +241,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         };
         let number = if processes == 1 { "1 process".to_owned() } else { format!("{processes} processes") };
         let measured = format!("{number}, {orders}, {} rounds", taken.rounds);
-        let cut = plan.cut(processes, taken.rounds, elapsed);
+        let cut = plan.cut("processes", processes, taken.rounds, elapsed);
         let each = cut.as_ref().map(|_| elapsed / processes);
         match asked {
             Some(_) => notes.push(format!("interrupted after {processes} of {} processes", plan.processes)),
@@ -389,7 +389,7 @@ fn rounds_of(
         let began = Instant::now();
         let mut say = || {
             let left = left.map(|left| left.saturating_sub(began.elapsed()));
-            progress.say(&progress::process(done, plan.processes, left));
+            progress.say(&progress::step("process", done, plan.processes, left));
         };
         say();
         (episode.first, episode.until) = (taken.rounds, taken.rounds + rounds);
@@ -425,11 +425,7 @@ fn rounds_of(
 
 /// The status of a program that a signal has ended.
 fn status(asked: Option<Asked>) -> i32 {
-    match asked {
-        None => 0,
-        Some(Asked::Interrupt) => 130,
-        Some(Asked::Terminate) => 143,
-    }
+    asked.map_or(0, Asked::status).into()
 }
 
 /// The work of the baselines.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use by_turns_core::base::key::Key;
+use by_turns_core::base::markdown::aligned;
 use by_turns_core::base::number::{grouped, rate, time};
 use by_turns_core::count::table::COUNTERS;
 use by_turns_core::judge::verdict::{Judged, Needed, Verdict};
@@ -123,7 +124,7 @@ impl VariantReport {
             .and_then(|ratios| ratios.undisturbed)
             .map(|undisturbed| ends(undisturbed.value, undisturbed.low, undisturbed.high));
         self.verdict = judged.verdict.map(|verdict| verdict.to_string());
-        self.reason = judged.inconclusive.map(str::to_owned);
+        self.reason = judged.inconclusive.map(|why| why.said("processes"));
         self
     }
 
@@ -189,10 +190,11 @@ pub fn to_decide(
     }
     match needed {
         Needed::Times(_) => format!("{name}: more than a hundred times as many processes would decide it"),
+        Needed::Border => {
+            format!("{name}: no number of processes would decide it: the ratio is too close to the tolerance")
+        }
         Needed::Never => {
-            format!(
-                "{name}: no number of processes would decide it: the ratio is too close to the tolerance, or identical code differs as much"
-            )
+            format!("{name}: no number of processes would decide it: identical code differs as much")
         }
         Needed::Control => {
             format!("{name}: nothing is the same beside a control that is slower or faster than itself")
@@ -230,6 +232,9 @@ impl Report {
     }
 }
 
+/// The columns of its table that hold no numbers.
+pub const WORDS: &[usize] = &[0, 3];
+
 /// What follows from a control that may be off by so much, as a logarithm.
 pub fn wider(control: &VariantReport, offset: f64) -> String {
     let (percent, at) = (100.0 * offset.exp_m1(), if control.load.is_empty() { "" } else { " at this load" });
@@ -241,15 +246,7 @@ pub fn wider(control: &VariantReport, offset: f64) -> String {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n{}: {}\n", self.bench, self.about())?;
-        let rows = self.rows();
-        let wide = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        for row in &rows {
-            let cells = row.iter().enumerate().map(|(column, cell)| match (column, wide(column)) {
-                (0 | 3, wide) => format!("{cell:<wide$}"),
-                (_, wide) => format!("{cell:>wide$}"),
-            });
-            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
-        }
+        write!(f, "{}", aligned(&self.rows(), WORDS))?;
         if !self.notes.is_empty() {
             writeln!(f)?;
         }

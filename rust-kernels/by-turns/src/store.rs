@@ -4,18 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::thread::available_parallelism;
-use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::builder::{Bench, Variant};
-use crate::caution;
 use by_turns_core::base::clock::Utc;
 use by_turns_core::base::machine::{self, Machine};
 use by_turns_core::run::budget::{Profile, TRIAL, WARM_UP};
+use by_turns_core::run::disturbed::Watch;
 use by_turns_core::run::files::{Running, at, output, rustc};
-use by_turns_core::trial::undisturbed::Disturbance;
 
 /// First line of the table of samples.
 pub const TIMES: &str = "study,bench,variant,parameter,round,position,sample,iterations,elapsed_ns";
@@ -49,28 +46,16 @@ pub struct Taken {
 /// What is known before anything is measured.
 pub struct Before {
     started: Utc,
-    when: Instant,
     machine: Machine,
-    load: Option<[f64; 3]>,
-    steal_ms: Option<u64>,
+    pub watch: Watch,
     throttled: Option<u64>,
 }
 
 impl Before {
     /// Looks at the machine.
     pub fn now() -> Self {
-        let (load, steal_ms, throttled) = (machine::load(), machine::steal_ms(), machine::throttled());
-        let (started, when) = (Utc::now(), Instant::now());
-        Self { started, when, machine: Machine::this(), load, steal_ms, throttled }
-    }
-
-    /// What disturbed the bench since then, if it was much.
-    pub fn disturbed(&self, met: Disturbance) -> Option<String> {
-        let cores = available_parallelism().map_or(1, usize::from);
-        let passed = self.when.elapsed().as_secs_f64() * 1e3 * cores as f64;
-        let stolen = machine::steal_ms().zip(self.steal_ms).map(|(now, then)| now.saturating_sub(then));
-        let stolen = stolen.map_or(0.0, |stolen| stolen as f64 / passed);
-        caution::disturbed(self.load.map(|[last_minute, ..]| last_minute), cores, met, stolen)
+        let (watch, throttled) = (Watch::begin(), machine::throttled());
+        Self { started: Utc::now(), machine: Machine::this(), watch, throttled }
     }
 }
 
@@ -200,9 +185,9 @@ fn about<W: PartialEq + std::fmt::Debug>(
         "started": before.started.text(),
         "ended": Utc::now().text(),
         "resumed": 0,
-        "load_before": before.load,
+        "load_before": before.watch.load,
         "load_after": machine::load(),
-        "steal_before_ms": before.steal_ms,
+        "steal_before_ms": before.watch.steal_ms,
         "steal_after_ms": machine::steal_ms(),
         "throttled_before": before.throttled,
         "throttled_after": machine::throttled(),

@@ -16,8 +16,6 @@ use crate::judge::student;
 /// An estimate within this part of the tolerance from the border counts as on it: deciding its side would take a hundred
 /// times as long as detecting the tolerance.
 const NEAR: f64 = 0.1;
-/// A process counts once, and of three the spread is hardly known.
-const TOO_FEW: &str = "fewer than four processes";
 
 /// What an interval says about a ratio of times, with a region around 1 in which a difference does not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +88,9 @@ pub struct Row {
 pub enum Needed {
     /// So many times as many processes.
     Times(f64),
-    /// None would: it lies at the border, or identical code differs by as much.
+    /// None would: it lies at the border.
+    Border,
+    /// None would: identical code differs by as much.
     Never,
     /// None would: it looks the same beside a control that does not.
     Control,
@@ -109,6 +109,28 @@ impl Needed {
     }
 }
 
+/// Why nothing is concluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inconclusive {
+    /// A process counts once, and of three the spread is hardly known.
+    TooFew,
+    /// There is none.
+    NoControl,
+    /// There is one, and no numbers of it.
+    ControlNotMeasured,
+}
+
+impl Inconclusive {
+    /// In words, where `processes` are called so.
+    pub fn said(self, processes: &str) -> String {
+        match self {
+            Self::TooFew => format!("fewer than four {processes}"),
+            Self::NoControl => "no control".to_owned(),
+            Self::ControlNotMeasured => "a control was not measured".to_owned(),
+        }
+    }
+}
+
 /// A comparison with its verdict.
 #[derive(Clone, Debug)]
 pub struct Judged {
@@ -122,7 +144,7 @@ pub struct Judged {
     /// the interval on each side. On the scale of logarithms.
     pub offset: f64,
     /// Why nothing is concluded from it.
-    pub inconclusive: Option<&'static str>,
+    pub inconclusive: Option<Inconclusive>,
     /// None if nothing is concluded, and where nothing was measured.
     pub verdict: Option<Verdict>,
     /// Of an undecided one.
@@ -268,18 +290,18 @@ fn corrected(row: &Row, ratios: Ratios, fixed: &Fixed) -> Ratios {
 }
 
 /// By group, why nothing is concluded from it.
-fn inconclusive_groups(rows: &[Row]) -> BTreeMap<&str, Option<&'static str>> {
+fn inconclusive_groups(rows: &[Row]) -> BTreeMap<&str, Option<Inconclusive>> {
     let groups: BTreeSet<&str> = rows.iter().map(|row| row.group.as_str()).collect();
     let inconclusive = |group: &str| {
         let of = || rows.iter().filter(|row| row.group == group);
         let mut measured = of().filter_map(|row| Some(row.ratios?.typical));
         let mut controls = of().filter(|row| row.control).peekable();
         if measured.any(|estimate| estimate.episodes < LEAST_EPISODES) {
-            Some(TOO_FEW)
+            Some(Inconclusive::TooFew)
         } else if controls.peek().is_none() {
-            Some("no control")
+            Some(Inconclusive::NoControl)
         } else if controls.any(|row| row.ratios.is_none()) {
-            Some("a control was not measured")
+            Some(Inconclusive::ControlNotMeasured)
         } else {
             None
         }
@@ -328,7 +350,11 @@ fn needed(estimate: &Estimate, tolerance: f64, fixed: &Fixed) -> Needed {
     };
     let at_one = borders.iter().any(|border| (estimate.value - border).abs() <= (NEAR * tolerance).ln_1p());
     let most = borders.into_iter().map(times).fold(1.0, f64::max);
-    if at_one || most.is_infinite() { Needed::Never } else { Needed::Times(most) }
+    match () {
+        () if at_one => Needed::Border,
+        () if most.is_infinite() => Needed::Never,
+        () => Needed::Times(most),
+    }
 }
 
 #[cfg(test)]
@@ -370,9 +396,9 @@ mod tests {
     #[test]
     fn without_a_control_and_in_too_few_processes_nothing_is_concluded() {
         for (rows, why) in [
-            (vec![moved(0.05)], "no control"),
-            (vec![moved(0.05), Row { ratios: None, ..off(0.0) }], "a control was not measured"),
-            (vec![row(false, &[0.1, 0.1, 0.1]), off(0.0)], TOO_FEW),
+            (vec![moved(0.05)], Inconclusive::NoControl),
+            (vec![moved(0.05), Row { ratios: None, ..off(0.0) }], Inconclusive::ControlNotMeasured),
+            (vec![row(false, &[0.1, 0.1, 0.1]), off(0.0)], Inconclusive::TooFew),
         ] {
             let judged = judge(&rows);
             assert_eq!((judged[0].inconclusive, judged[0].verdict), (Some(why), None));
@@ -550,7 +576,7 @@ mod tests {
         let verdicts = [0.005, 0.02, -0.02].map(|value| Verdict::at(value, 0.01));
         assert_eq!(verdicts, [Verdict::Same, Verdict::Slower, Verdict::Faster]);
         let at_the_border = judge(&[moved(0.01), row(true, &LOG_RATIOS)]);
-        assert_eq!(at_the_border[0].needed, Some(Needed::Never));
+        assert_eq!(at_the_border[0].needed, Some(Needed::Border));
     }
 
     #[test]

@@ -170,12 +170,12 @@ impl Plan {
         Some(all.min(self.budget.saturating_sub(elapsed)).max(one * self.least.saturating_sub(done)))
     }
 
-    /// What the budget cut, when so many processes have measured so many rounds in this time.
-    pub fn cut(&self, processes: u32, rounds: u32, elapsed: Duration) -> Option<String> {
+    /// What the budget cut, when so many processes, which are called `what`, have measured so many rounds in this time.
+    pub fn cut(&self, what: &str, processes: u32, rounds: u32, elapsed: Duration) -> Option<String> {
         let budget = shown(self.budget);
         let mut cut = vec![];
         if processes < self.processes {
-            cut.push(format!("{processes} of {} processes", self.processes));
+            cut.push(format!("{processes} of {} {what}", self.processes));
         }
         if rounds < processes * self.rounds {
             cut.push(format!("{rounds} of {} rounds", processes * self.rounds));
@@ -234,7 +234,7 @@ mod tests {
         let (processes, rounds, _) = measured(&plan, Duration::from_millis(50), Duration::from_millis(10));
         assert_eq!((processes, rounds), (24, 576));
         assert_eq!(plan.no_valgrind(3), None);
-        assert_eq!((plan.samples, plan.cut(24, 576, Duration::ZERO)), (2, None));
+        assert_eq!((plan.samples, plan.cut("pairs", 24, 576, Duration::ZERO)), (2, None));
     }
 
     #[test]
@@ -247,11 +247,11 @@ mod tests {
         assert_eq!((processes, rounds), (20, 20));
         assert!(elapsed <= plan.budget, "{elapsed:?}");
         let cut = "the budget of 60 s ended it after 20 of 24 processes, 20 of 480 rounds, 1 of 2 samples in each trial";
-        assert_eq!(plan.cut(processes, rounds, elapsed).as_deref(), Some(cut));
+        assert_eq!(plan.cut("processes", processes, rounds, elapsed).as_deref(), Some(cut));
         let plan = planned(&STANDARD, None, 3, 10 * call);
         let (processes, rounds, elapsed) = measured(&plan, 10 * call, 90 * call);
         assert_eq!((processes, rounds), (4, 4), "fewer conclude nothing");
-        let cut = plan.cut(processes, rounds, elapsed).expect("cut");
+        let cut = plan.cut("processes", processes, rounds, elapsed).expect("cut");
         assert!(cut.ends_with("; this minimum took 120 s"), "{cut}");
         let plan = planned(&Profile::QUICK, None, 3, 10 * call);
         assert_eq!(measured(&plan, 10 * call, 90 * call).0, 1, "a look concludes nothing anyhow");
@@ -266,7 +266,7 @@ mod tests {
             measured(&plan, Duration::from_millis(50), Duration::from_millis(60));
         assert_eq!(processes, 24);
         assert!(rounds > 100 && rounds < 200 && elapsed <= plan.budget, "{rounds} rounds, {elapsed:?}");
-        assert!(plan.cut(processes, rounds, elapsed).expect("cut").contains("of 576 rounds"));
+        assert!(plan.cut("processes", processes, rounds, elapsed).expect("cut").contains("of 576 rounds"));
     }
 
     #[test]
@@ -301,7 +301,7 @@ mod tests {
     fn a_run_that_took_longer_says_so() {
         let plan = planned(&STANDARD, None, 2, Duration::ZERO);
         let cut = |processes, rounds, seconds| {
-            plan.cut(processes, rounds, Duration::from_secs(seconds)).unwrap_or_default()
+            plan.cut("processes", processes, rounds, Duration::from_secs(seconds)).unwrap_or_default()
         };
         assert_eq!(
             [cut(24, 576, 61), cut(24, 576, 70)],

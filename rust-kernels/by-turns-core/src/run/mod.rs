@@ -1,6 +1,7 @@
 //! A run: its processes, files, link orders and time.
 
 pub mod budget;
+pub mod disturbed;
 pub mod files;
 pub mod link;
 pub mod process;

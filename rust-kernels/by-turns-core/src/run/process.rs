@@ -14,6 +14,16 @@ pub enum Asked {
     Terminate,
 }
 
+impl Asked {
+    /// The exit status of a program that it has ended.
+    pub fn status(self) -> u8 {
+        match self {
+            Self::Interrupt => 130,
+            Self::Terminate => 143,
+        }
+    }
+}
+
 #[cfg(unix)]
 mod unix {
     use std::io;

@@ -44,11 +44,11 @@ impl Drop for Progress {
     }
 }
 
-/// How far it is.
-pub fn process(done: u32, of: u32, left: Option<Duration>) -> String {
+/// How far it is, in processes or `what` is counted instead.
+pub fn step(what: &str, done: u32, of: u32, left: Option<Duration>) -> String {
     let left = left
         .map_or(String::new(), |left| format!(", about {} left", shown(left.max(Duration::from_secs(1)))));
-    format!("process {} of {of}{left}", done + 1)
+    format!("{what} {} of {of}{left}", done + 1)
 }
 
 #[cfg(test)]
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn it_says_what_is_left() {
-        assert_eq!(process(0, 24, None), "process 1 of 24");
-        assert_eq!(process(2, 24, Some(Duration::from_secs(40))), "process 3 of 24, about 40 s left");
+        assert_eq!(step("process", 0, 24, None), "process 1 of 24");
+        assert_eq!(step("pair", 2, 24, Some(Duration::from_secs(40))), "pair 3 of 24, about 40 s left");
     }
 }

@@ -24,14 +24,26 @@ that take turns, trial by trial. A filter selects the variants whose name, such 
                                  future_bytes; 1 for instructions and 0 for the others by default; may be repeated
       --pin <core>               measure on this core
       --no-layouts               use one link order for each side
-      --json                     print JSON instead of a table in Markdown
+      --markdown                 print Markdown also in a terminal, as elsewhere
+      --json                     print JSON
+      --schema                   print the schema of that JSON
   -q, --quiet                    no progress
   -h, --help                     print this
 
 These are passed on to cargo, for both sides: --features, -F, --all-features, --no-default-features, --profile, --config,
 --locked, --offline, --frozen. --manifest-path <path> or -p <package> choose the package.
 
-Status: 0 nothing got worse, 1 something did, 2 something could not be compared, 130 or 143 it was interrupted.";
+Status: 0 nothing got worse, 1 something did (counts; with --gate-time, times as well), 2 something could not be compared, 130 or 143 it was interrupted.";
+
+/// Of the JSON.
+const SCHEMA: &str = include_str!("../../schema.json");
+
+/// What a line of arguments asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Task {
+    Compare(Box<Arguments>),
+    Print(&'static str),
+}
 
 /// The arguments.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +59,8 @@ pub struct Arguments {
     pub pin: Option<usize>,
     pub layouts: bool,
     pub json: bool,
+    /// Also in a terminal.
+    pub markdown: bool,
     pub quiet: bool,
     pub manifest: Option<String>,
     pub package: Option<String>,
@@ -59,11 +73,11 @@ const WITH_VALUE: [&str; 4] = ["--features", "-F", "--profile", "--config"];
 const ALONE: [&str; 5] = ["--all-features", "--no-default-features", "--locked", "--offline", "--frozen"];
 
 impl Arguments {
-    /// Understands them; `None` if only help is asked for.
+    /// Understands them.
     ///
     /// # Errors
     /// The first that is not understood.
-    pub fn of(given: impl IntoIterator<Item = String>) -> Result<Option<Self>, String> {
+    pub fn of(given: impl IntoIterator<Item = String>) -> Result<Task, String> {
         let mut found = Self {
             against: String::new(),
             benches: vec![],
@@ -75,6 +89,7 @@ impl Arguments {
             pin: None,
             layouts: true,
             json: false,
+            markdown: false,
             quiet: false,
             manifest: None,
             package: None,
@@ -93,8 +108,10 @@ impl Arguments {
                 Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
                 None => (word, None),
             };
-            if name == "--help" || name == "-h" {
-                return Ok(None);
+            match name.as_str() {
+                "--help" | "-h" => return Ok(Task::Print(HELP)),
+                "--schema" => return Ok(Task::Print(SCHEMA)),
+                _ => {}
             }
             if found.switch(&name) {
                 if behind.is_some() {
@@ -135,7 +152,7 @@ impl Arguments {
             return Err("--against is missing: a revision, such as main, or a release, such as tokio@1.45.0"
                 .to_owned());
         }
-        Ok(Some(found))
+        Ok(Task::Compare(Box::new(found)))
     }
 
     /// Whether it is an option without a value, which is set.
@@ -144,6 +161,7 @@ impl Arguments {
             "--gate-time" => self.gate_time = true,
             "--no-layouts" => self.layouts = false,
             "--json" => self.json = true,
+            "--markdown" => self.markdown = true,
             "--quiet" | "-q" => self.quiet = true,
             _ if ALONE.contains(&name) => self.cargo.push(name.to_owned()),
             _ => return false,
@@ -167,23 +185,24 @@ fn allowed(text: &str) -> Result<(String, f64), String> {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Result<Option<Arguments>, String> {
+    fn of(text: &str) -> Result<Task, String> {
         Arguments::of(text.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn every_option_is_understood_and_in_the_help() {
         let text = "--against main --bench a --bench=b --budget 2m --limit 5s --pairs 8 --gate-time --allow instructions=2 \
-                    --pin 1 --no-layouts --json -q --features x --offline -p mine a/b";
-        let found = of(text).expect("understood").expect("no help");
+                    --pin 1 --no-layouts --json --markdown -q --features x --offline -p mine a/b";
+        let Task::Compare(found) = of(text).expect("understood") else { panic!("it compares") };
         assert_eq!((found.benches.len(), found.pairs, found.pin), (2, 8, Some(1)));
-        assert!(found.gate_time && found.json && found.quiet && !found.layouts);
+        assert!(found.gate_time && found.json && found.markdown && found.quiet && !found.layouts);
         assert_eq!(found.cargo, ["--features", "x", "--offline"]);
         assert_eq!((found.filters, found.allowed["instructions"]), (vec!["a/b".to_owned()], 2.0));
         for option in text.split(' ').filter(|word| word.starts_with('-')) {
             assert!(HELP.contains(option.split('=').next().expect("a word")), "{option}");
         }
-        assert_eq!(of("--help --fast"), Ok(None));
+        assert_eq!(of("--help --fast"), Ok(Task::Print(HELP)));
+        assert!(HELP.contains("--schema") && of("--schema") == Ok(Task::Print(SCHEMA)));
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! The base: its sources, with today's benches and today's by-turns, in a folder of its own.
 
-use std::fs;
+use std::cmp::Reverse;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use by_turns_core::run::files::at;
 use serde_json::Value;
 
 use crate::against::arguments::Arguments;
-use crate::against::package::{Bench, Package};
+use crate::against::package::{Bench, Package, Refused};
 use crate::against::release::Release;
 use crate::against::worktree::{self, top};
 use crate::against::{copy, manifest};
@@ -22,6 +24,8 @@ pub struct Prepared {
     pub shown: String,
     /// Benches that only the base has, if all are asked for.
     pub gone: Vec<String>,
+    /// Those that it does not have.
+    pub new: Vec<String>,
 }
 
 /// Puts the base of these benches into a folder within `home`.
@@ -33,10 +37,10 @@ pub fn prepared(
     today: &Package,
     benches: &[&Bench],
     home: &Path,
-) -> Result<Prepared, String> {
+) -> Result<Prepared, Refused> {
     let against = &arguments.against;
     let release = Release::of(against).filter(|_| !worktree::is_tag(today, against));
-    let release = release.map(|release| Ok::<_, String>((release.replaced(today)?, release))).transpose()?;
+    let release = release.map(|release| Ok::<_, Refused>((release.replaced(today)?, release))).transpose()?;
     let (folder, shown) = match &release {
         None => {
             let parts: Vec<PathBuf> = benches.iter().map(|bench| copied(bench, today)).collect();
@@ -46,6 +50,12 @@ pub fn prepared(
             (copy::tree(today, &home.join(format!("{name}-{version}")))?, against.clone())
         }
     };
+    let target = target_of(&folder);
+    fs::create_dir_all(&target).map_err(at(&target))?;
+    for old in aged(home, &target)? {
+        worktree::remove(today, &old);
+        let _ = fs::remove_dir_all(target_of(&old));
+    }
     let top = top(today).unwrap_or_else(|| today.workspace.clone());
     let within = |path: &Path| -> Result<PathBuf, String> {
         let inner =
@@ -54,7 +64,8 @@ pub fn prepared(
     };
     let of_base = within(&today.folder)?.join("Cargo.toml");
     if !of_base.exists() {
-        return Err(format!("{shown} has no package {}: there is no {}", today.name, of_base.display()));
+        let none = format!("{shown} has no package {}: there is no {}", today.name, of_base.display());
+        return Err(none.into());
     }
     let base = apart(&of_base, &today.name, &folder)?;
     for bench in benches {
@@ -69,14 +80,34 @@ pub fn prepared(
     if let Some((replaced, release)) = &release {
         release.choose(arguments, today, &base, replaced)?;
     }
-    let gone =
-        |bench: &&Bench| bench.uses_by_turns() && !today.benches.iter().any(|other| other.name == bench.name);
-    let gone = base.benches.iter().filter(|_| arguments.benches.is_empty()).filter(gone);
-    let gone = gone.map(|bench| bench.name.clone()).collect();
-    let mut target = folder.into_os_string();
-    target.push(".target");
-    let target = target.into();
-    Ok(Prepared { package: base, target, shown, gone })
+    let lacks = |package: &Package, name: &str| !package.benches.iter().any(|other| other.name == name);
+    let gone = base.benches.iter().filter(|bench| bench.uses_by_turns() && lacks(today, &bench.name));
+    let gone = gone.filter(|_| arguments.benches.is_empty()).map(|bench| bench.name.clone()).collect();
+    let new = benches.iter().map(|bench| bench.name.clone()).filter(|name| lacks(&base, name)).collect();
+    Ok(Prepared { package: base, target, shown, gone, new })
+}
+
+/// Ends the name of the folder that a base is built in, behind that of its own.
+const TARGET: &str = ".target";
+/// So many bases are kept: going back and forth between two compiles neither anew.
+const KEPT: usize = 2;
+
+fn target_of(folder: &Path) -> PathBuf {
+    let mut target = folder.as_os_str().to_owned();
+    target.push(TARGET);
+    target.into()
+}
+
+/// The folders of bases in `home` that are not among the last that were used, of which this one is.
+fn aged(home: &Path, target: &Path) -> Result<Vec<PathBuf>, String> {
+    let used = |path: &Path| fs::metadata(path).and_then(|data| data.modified()).unwrap_or(UNIX_EPOCH);
+    let now = File::open(target).and_then(|folder| folder.set_modified(SystemTime::now()));
+    now.map_err(at(target))?;
+    let entries = fs::read_dir(home).map_err(at(home))?.filter_map(|entry| Some(entry.ok()?.path()));
+    let folder = |target: PathBuf| Some(home.join(target.file_name()?.to_str()?.strip_suffix(TARGET)?));
+    let mut bases: Vec<PathBuf> = entries.filter_map(folder).collect();
+    bases.sort_by_key(|base| Reverse(used(&target_of(base))));
+    Ok(bases.split_off(bases.len().min(KEPT)))
 }
 
 /// The package of this manifest, made the root of a workspace where `folder` has none for it: cargo would look for one around it,
@@ -184,6 +215,24 @@ mod tests {
             "{why}"
         );
         fs::remove_dir_all(place).expect("ours");
+    }
+
+    #[test]
+    fn the_last_two_bases_are_kept() {
+        let home = std::env::temp_dir().join(format!("by-turns-bases-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&home);
+        for (age, name) in (1..).zip(["b", "c", "a", "now"]) {
+            let target = home.join(name).with_extension("target");
+            fs::create_dir_all(home.join("samples"))
+                .and_then(|()| fs::create_dir_all(&target))
+                .expect("a folder");
+            let then = SystemTime::now() - std::time::Duration::from_secs(60 * age);
+            File::open(&target).and_then(|folder| folder.set_modified(then)).expect("a time");
+        }
+        let mut old = aged(&home, &home.join("now.target")).expect("readable");
+        old.sort();
+        assert_eq!(old, ["a", "c"].map(|name| home.join(name)), "the present one, and the last before");
+        fs::remove_dir_all(home).expect("ours");
     }
 
     #[test]

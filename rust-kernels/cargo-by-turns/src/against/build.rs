@@ -45,9 +45,18 @@ pub fn built(
             return Ok(Built { program, linked: Err(why) });
         }
     };
-    // The folder is new for each run, so its name is: cargo links once more, and the linker keeps what it links.
-    let archive = folder.join("linked.tar");
-    match compiled(arguments, package, bench, base, target, Some(&archive)) {
+    // The same in each run, as cargo names a program by it.
+    let archive = target.join("by-turns").join(format!("{bench}.linked.tar"));
+    let parent = archive.parent().expect("a folder");
+    fs::create_dir_all(parent).map_err(at(parent))?;
+    let _ = fs::remove_file(&archive); // of a run that was killed
+    let mut program = compiled(arguments, package, bench, base, target, Some(&archive));
+    if let Some(linked) = program.as_ref().ok().filter(|_| !archive.exists()) {
+        // In an earlier run. Without its program cargo links once more, and the linker keeps what it links.
+        let _ = fs::remove_file(linked);
+        program = compiled(arguments, package, bench, base, target, Some(&archive));
+    }
+    match program {
         Ok(program) if archive.exists() => {
             let linked = Linked::unpacked(&archive, linker, folder);
             let _ = fs::remove_file(&archive);

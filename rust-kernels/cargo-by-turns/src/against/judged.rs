@@ -1,6 +1,7 @@
 //! From samples and counts of both sides to the lines of the table.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use by_turns_core::base::key::Key;
 use by_turns_core::count::table::{COUNTERS, Change, Count};
@@ -19,7 +20,8 @@ pub struct Line {
     pub name: String,
     pub unit: String,
     pub units: u64,
-    /// Nanoseconds of a unit of work, of the base and of today: the median over rounds.
+    /// Nanoseconds of a unit of work, of the base and of today: the median over rounds of the base, and that times the ratio. The
+    /// medians of both sides may contradict the ratio, which is taken round by round, where the machine changes its speed.
     pub time_ns: [Option<f64>; 2],
     /// Today's time divided by that of the base in the same round: `[value, low, high]`.
     pub ratio: Option<[f64; 3]>,
@@ -73,18 +75,20 @@ pub fn lines(
         };
         let counts = counted(&offered.variant, &offered.load, counts);
         let pairs = taken.pairs.len() as u32;
+        let (base, ratio) = (time(0), ratio(own));
+        let each = taken.elapsed.checked_div(pairs).unwrap_or_default();
         Line {
             variant: offered.variant.clone(),
             load: offered.load.clone(),
             name: name(offered),
             unit: offered.unit.clone(),
             units: offered.units,
-            time_ns: [time(0), time(1)],
-            ratio: ratio(own),
-            control: ratio(control),
+            time_ns: [base, base.zip(ratio).map(|(base, [ratio, ..])| base * ratio)],
+            ratio,
+            control: self::ratio(control),
             verdict: own.verdict,
-            reason: own.inconclusive.map(|why| why.replace("processes", "pairs")),
-            to_decide: own.needed.map(|needed| to_decide(needed, own, offered.tolerance, pairs)),
+            reason: own.inconclusive.map(|why| why.said("pairs")),
+            to_decide: own.needed.map(|needed| to_decide(needed, own, offered.tolerance, pairs, each)),
             grown: became(&counts, allowed, |change| matches!(change, Change::Grown(_))),
             lost: became(&counts, allowed, |change| *change == Change::Lost),
             counts,
@@ -119,17 +123,28 @@ fn ratio(judged: &Judged) -> Option<[f64; 3]> {
     Some([typical.value, typical.low, typical.high].map(f64::exp))
 }
 
-fn to_decide(needed: Needed, judged: &Judged, tolerance: f64, pairs: u32) -> String {
+/// What would decide it after so many pairs, each of which took so long.
+fn to_decide(needed: Needed, judged: &Judged, tolerance: f64, pairs: u32, each: Duration) -> String {
     if let Some([perhaps, probably]) = needed.processes(pairs) {
         let alone = judged.ratios.map(|ratios| Verdict::at(ratios.typical.value, tolerance));
         let alone = alone.map_or(String::new(), |alone| format!(", as {alone} if the ratio stays as it is"));
-        return format!("--pairs {probably} would probably decide it, and {perhaps} perhaps{alone}");
+        let budget = |pairs: u32| (each * pairs).as_secs_f64().ceil();
+        return format!(
+            "--pairs {probably} --budget {}s would probably decide it, and --pairs {perhaps} --budget {}s perhaps{alone}",
+            budget(probably),
+            budget(perhaps)
+        );
     }
     match needed {
         Needed::Times(_) => "more than a hundred times as many pairs would decide it".to_owned(),
+        Needed::Border => {
+            let percent = 100.0 * tolerance;
+            format!(
+                "no number of pairs would decide it: the ratio is too close to {percent} %, from which on a difference matters"
+            )
+        }
         Needed::Never => {
-            "no number of pairs would decide it: the ratio is too close to the tolerance, or the base differs from itself as much"
-                .to_owned()
+            "no number of pairs would decide it: the base differs from itself as much".to_owned()
         }
         Needed::Control => "nothing is the same where the base is slower or faster than itself".to_owned(),
         Needed::Contradicted(typical, undisturbed) => {
@@ -167,8 +182,6 @@ fn became(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use by_turns_core::run::protocol::Offered;
 
     use super::*;
@@ -189,7 +202,7 @@ mod tests {
 
     /// Six pairs of eight rounds, in which sides take so many nanoseconds, give or take some.
     fn taken(ns: [u64; 3]) -> Taken {
-        let mut taken = Taken { rounds: 48, ..Taken::default() };
+        let mut taken = Taken { rounds: 48, elapsed: Duration::from_secs(15), ..Taken::default() };
         for pair in 0..6_u32 {
             taken.pairs.push(Pair { first: 8 * pair, orders: [None; 3] });
             for (round, side) in
@@ -224,10 +237,36 @@ mod tests {
         assert!(off.to_decide.expect("undecided").starts_with("nothing is the same"));
         let same = line([100, 100, 100]);
         assert_eq!((same.name.as_str(), same.time_ns[0].map(f64::round)), ("a (n=1)", Some(10_000.0)));
+        assert_eq!(same.time_ns[1], same.time_ns[0].zip(same.ratio).map(|(base, [ratio, ..])| base * ratio));
         let mut few = taken([100, 100, 100]);
         few.pairs.truncate(1);
         let line = lines("b", &common(), &few, [&[], &[]], &BTreeMap::new()).remove(0);
         assert_eq!((line.verdict, line.reason.as_deref()), (None, Some("fewer than four pairs")));
+    }
+
+    #[test]
+    fn what_would_decide_names_pairs_and_their_budget_or_the_one_reason_why_none_do() {
+        let line = line([100_000, 101_000, 100_000]);
+        let said = line.to_decide.expect("on the border");
+        assert_eq!(
+            said,
+            "no number of pairs would decide it: the ratio is too close to 1 %, from which on a difference matters"
+        );
+        let mut wide = taken([100, 100, 100]);
+        for sample in wide.samples.iter_mut().filter(|sample| sample.side == 1) {
+            sample.elapsed += Duration::from_nanos(800 * u64::from(sample.round / 8 % 3));
+        }
+        let line = lines("b", &common(), &wide, [&[], &[]], &BTreeMap::new()).remove(0);
+        let said = line.to_decide.unwrap_or_else(|| panic!("{:?}", line.verdict));
+        let numbers: Vec<u32> =
+            said.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
+        let [probably, all, perhaps, some] = numbers[..4] else { panic!("{said}") };
+        assert!(said.starts_with(&format!("--pairs {probably} --budget {all}s would probably")), "{said}");
+        assert_eq!(
+            [all, some],
+            [probably, perhaps].map(|pairs| (f64::from(pairs) * 2.5).ceil() as u32),
+            "{said}"
+        );
     }
 
     #[test]

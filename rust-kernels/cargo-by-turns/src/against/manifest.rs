@@ -44,7 +44,9 @@ fn quoted(text: &str) -> String {
 
 fn section(dependency: &Value) -> String {
     let kind = dependency["kind"].as_str().map_or(String::new(), |kind| format!("{kind}-"));
-    let mut text = format!("\n[{kind}dependencies.{}]\n", quoted(named(dependency)));
+    let target = dependency["target"].as_str();
+    let target = target.map_or(String::new(), |target| format!("target.{}.", quoted(target)));
+    let mut text = format!("\n[{target}{kind}dependencies.{}]\n", quoted(named(dependency)));
     let mut line = |name: &str, value: String| text += &format!("{name} = {value}\n");
     if dependency["rename"].is_string() {
         line("package", quoted(dependency["name"].as_str().unwrap_or_default()));
@@ -101,7 +103,13 @@ fn without_bench(text: &str, name: &str) -> String {
 fn without(text: &str, name: &str) -> String {
     let own = |header: &str| {
         let header: String = header.chars().filter(|c| !matches!(c, '"' | '\'' | ' ' | '[' | ']')).collect();
-        let rest = header.strip_prefix("dev-").unwrap_or(&header).strip_prefix("dependencies");
+        let table = match header.strip_prefix("target.") {
+            Some(one) => [".dev-", "."]
+                .iter()
+                .find_map(|kind| Some(&one[one.find(&format!("{kind}dependencies"))? + 1..]))?,
+            None => &header,
+        };
+        let rest = table.strip_prefix("dev-").unwrap_or(table).strip_prefix("dependencies");
         rest.map(|rest| rest.trim_start_matches('.').to_owned())
     };
     let (mut kept, mut section, mut open) = (String::new(), None, 0_i32);
@@ -181,5 +189,17 @@ mod tests {
             without("[dependencies]\na = \"1\"\n[dev-dependencies]\na.workspace = true\nab = \"1\"\n", "a"),
             "[dependencies]\n[dev-dependencies]\nab = \"1\"\n"
         );
+        let of_target = json!({"name": "t", "kind": "dev", "target": "cfg(target_os = \"linux\")", "req": "^1", "features": []});
+        let added =
+            "\n[target.\"cfg(target_os = \\\"linux\\\")\".dev-dependencies.\"t\"]\nversion = \"^1\"\n";
+        assert_eq!(section(&of_target), added);
+        let others =
+            "[target.'cfg(unix)'.build-dependencies]\nt = \"1\"\n[target.\"x\".dependencies]\nu = \"1\"\n";
+        let text = format!(
+            "[target.'cfg(target_os = \"linux\")'.dev-dependencies]\nt = \"1\"\n[target.x.dependencies.t]\nversion = \"1\"\n{others}"
+        );
+        let kept = "[target.'cfg(target_os = \"linux\")'.dev-dependencies]\n";
+        assert_eq!(without(&text, "t"), format!("{kept}{others}"));
+        assert_eq!(without(added, "t"), "\n");
     }
 }

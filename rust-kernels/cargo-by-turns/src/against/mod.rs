@@ -18,6 +18,7 @@ mod turns;
 mod worktree;
 
 use std::fs::{self, File};
+use std::io::IsTerminal;
 use std::path::Path;
 
 use by_turns_core::base::lock::{held, locked};
@@ -25,19 +26,22 @@ use by_turns_core::run::files::{Running, at};
 use by_turns_core::run::process::{Caught, end_with_cargo, parent};
 use by_turns_core::run::progress::Progress;
 
-use arguments::{Arguments, HELP};
+use arguments::{Arguments, Task};
 use one::One;
-use package::{Bench, Package};
-use report::Report;
+use package::{Bench, Package, Refused};
+use report::{Report, Style};
 
 /// Does what the arguments ask for, and returns the exit status.
 ///
 /// # Errors
 /// Why nothing could be compared.
 pub fn run(words: impl IntoIterator<Item = String>) -> Result<u8, String> {
-    let Some(arguments) = Arguments::of(words)? else {
-        println!("{HELP}");
-        return Ok(0);
+    let arguments = match Arguments::of(words)? {
+        Task::Compare(arguments) => arguments,
+        Task::Print(text) => {
+            println!("{}", text.trim_end());
+            return Ok(0);
+        }
     };
     end_with_cargo(parent());
     let manifest = arguments.manifest.as_ref().map(Path::new);
@@ -46,40 +50,70 @@ pub fn run(words: impl IntoIterator<Item = String>) -> Result<u8, String> {
     let home = today.target.join("by-turns").join("against");
     fs::create_dir_all(&home).map_err(at(&home))?;
     let _alone = alone(&home, arguments.quiet);
+    // Ctrl-C ends cargo, git and benches as well, which is no error of theirs.
+    let caught = Caught::begin();
+    let report = compared(&arguments, &today, &benches, &home, &caught);
+    if let Some(asked) = caught.asked()
+        && !report.as_ref().is_ok_and(|report| !report.benches.is_empty())
+    {
+        eprintln!("by-turns: interrupted before anything was compared");
+        return Ok(asked.status());
+    }
+    let report = report?;
+    let style = match arguments.markdown || !std::io::stdout().is_terminal() {
+        true => Style::Markdown,
+        false => Style::Terminal,
+    };
+    match arguments.json {
+        true => println!("{:#}", report.json()),
+        false => println!("{}", report.text(style)),
+    }
+    Ok(report.status())
+}
+
+fn compared(
+    arguments: &Arguments,
+    today: &Package,
+    benches: &[&Bench],
+    home: &Path,
+    caught: &Caught,
+) -> Result<Report, String> {
     let mut progress = Progress::of("by-turns", arguments.quiet);
     progress.say("preparing the base");
-    let base = base::prepared(&arguments, &today, &benches, &home)?;
-    let mut report = Report {
-        against: arguments.against.clone(),
-        base: base.shown.clone(),
-        gate_time: arguments.gate_time,
-        ..Report::default()
-    };
-    for bench in &base.gone {
-        report.not_compared.push(format!("bench {bench} exists in the base only"));
-    }
-    let caught = Caught::begin();
-    for bench in benches {
-        let running = Running::begin(&home)?;
-        let one =
-            One { arguments: &arguments, today: &today, base: &base, bench, home: &home, running: &running };
-        match one.compared(&caught, &mut progress, &mut report) {
-            Ok(asked) => report.asked = asked,
-            Err(why) => report.not_compared.push(format!("bench {}: {why}", bench.name)),
+    let (against, gate_time) = (arguments.against.clone(), arguments.gate_time);
+    let mut report = Report { against, gate_time, ..Report::default() };
+    let base = match base::prepared(arguments, today, benches, home) {
+        Ok(base) => base,
+        Err(Refused::OneSource { base, why }) => {
+            return Ok(Report { base, one_source: Some(why), ..report });
         }
-        report.asked = report.asked.or(caught.asked());
+        Err(Refused::Failed(why)) => return Err(why),
+    };
+    report.base.clone_from(&base.shown);
+    report.one_sided.extend(base.gone.iter().map(|bench| format!("bench {bench} exists in the base only")));
+    let mut unmatched = arguments.filters.clone();
+    for bench in benches {
+        let running = Running::begin(home)?;
+        let one = One { arguments, today, base: &base, bench, home, running: &running };
+        let done = one.compared(caught, &mut progress, &mut report);
+        report.asked = caught.asked();
         if report.asked.is_some() {
             break;
         }
+        match done {
+            Ok(names) => unmatched.retain(|filter| !names.iter().any(|name| name.contains(filter))),
+            Err(why) => {
+                unmatched.clear(); // that one may have variants of this name
+                report.not_compared.push(format!("bench {}: {why}", bench.name));
+            }
+        }
     }
-    let texts = [&base.package, &today].map(|side| fs::read_to_string(side.lock()).unwrap_or_default());
+    if report.asked.is_none() {
+        report.not_compared.extend(unmatched.iter().map(|filter| format!("no variant matches {filter:?}")));
+    }
+    let texts = [&base.package, today].map(|side| fs::read_to_string(side.lock()).unwrap_or_default());
     report.locks = lock::differences(&texts[0], &texts[1]);
-    drop(progress);
-    match arguments.json {
-        true => println!("{:#}", report.json()),
-        false => println!("{}", report.markdown()),
-    }
-    Ok(report.status())
+    Ok(report)
 }
 
 /// Waits until no other process compares here: the folder of a base is one, however many ask for it.

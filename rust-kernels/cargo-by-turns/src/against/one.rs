@@ -4,10 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use by_turns_core::base::key::Key;
 use by_turns_core::count::table::Count;
 use by_turns_core::run::budget::{Plan, Profile};
+use by_turns_core::run::disturbed::Watch;
 use by_turns_core::run::files::{Running, at};
-use by_turns_core::run::process::{Asked, Caught};
+use by_turns_core::run::process::Caught;
 use by_turns_core::run::progress::Progress;
 use by_turns_core::run::protocol::{Answer, Offer, Request};
 
@@ -35,7 +37,8 @@ pub struct One<'a> {
 }
 
 impl One<'_> {
-    /// Adds each bench of the program to the report; returns what a signal asked for.
+    /// Adds each bench of the program to the report, unless a signal ends it; returns the names of all variants, as filters
+    /// match them.
     ///
     /// # Errors
     /// Why they are not compared.
@@ -44,11 +47,9 @@ impl One<'_> {
         caught: &Caught,
         progress: &mut Progress,
         report: &mut Report,
-    ) -> Result<Option<Asked>, String> {
-        let [base, today] = self.built(progress)?;
-        if caught.asked().is_some() {
-            return Ok(caught.asked());
-        }
+    ) -> Result<Vec<String>, String> {
+        let mut names = vec![];
+        let Some([base, today]) = self.built(caught, progress, report)? else { return Ok(names) };
         let program = |built: &Built| fs::read(&built.program).map_err(at(&built.program));
         let identical = alike(&program(&base)?, &program(&today)?);
         let Arguments { filters, pin, limit, budget, .. } = self.arguments;
@@ -63,38 +64,64 @@ impl One<'_> {
         };
         for at in 0.. {
             let mut probes = [sides.probe(0)?, sides.probe(1)?];
-            let Some(offers) = offered(&mut probes, at)? else {
-                if at == 0 {
-                    return Err(
-                        "neither side offers anything: it uses no by-turns, or no variant matches".into()
-                    );
+            let [base, today] = &mut probes;
+            let offers = [base.offer(at, false)?, today.offer(at, false)?];
+            for Offer { bench, variants, .. } in offers.iter().flatten() {
+                names.extend(variants.iter().map(|of| Key::new(bench, &of.variant, &of.load).to_string()));
+            }
+            match offers {
+                [Some(base), Some(today)] if base.name == today.name => {
+                    self.measured(&sides, probes, &[base, today], at, identical, caught, progress, report)?;
                 }
+                [Some(base), Some(today)] => {
+                    let (base, today) = (base.bench, today.bench);
+                    return Err(format!("the sides offer other benches: the base {base}, today {today}"));
+                }
+                [Some(only), None] => {
+                    report.one_sided.push(format!("{} exists in the base only", only.bench))
+                }
+                [None, Some(only)] => report.one_sided.push(format!("{} exists today only", only.bench)),
+                [None, None] if at == 0 && filters.is_empty() => {
+                    return Err("neither side offers anything: it uses no by-turns".to_owned());
+                }
+                [None, None] => break,
+            }
+            if caught.asked().is_some() {
                 break;
-            };
-            let asked = self.measured(&sides, probes, &offers, at, identical, caught, progress, report)?;
-            if asked.is_some() {
-                return Ok(asked);
             }
         }
-        Ok(None)
+        Ok(names)
     }
 
-    fn built(&self, progress: &mut Progress) -> Result<[Built; 2], String> {
+    /// Both programs; none if a signal asked for the end, or if the base does not compile a bench that is new.
+    fn built(
+        &self,
+        caught: &Caught,
+        progress: &mut Progress,
+        report: &mut Report,
+    ) -> Result<Option<[Built; 2]>, String> {
         let (arguments, name) = (self.arguments, &self.bench.name);
         let folder = |side: &str| self.running.folder.join(side);
         progress.say(&format!("compiling {name} of today"));
         let today = build::built(arguments, self.today, name, false, &self.today.target, &folder("today"));
         let today = today.map_err(|why| format!("today does not compile:\n{why}"))?;
+        if caught.asked().is_some() {
+            return Ok(None);
+        }
         progress.say(&format!("compiling {name} of the base"));
-        let base =
-            build::built(arguments, &self.base.package, name, true, &self.base.target, &folder("base"));
-        let base = base.map_err(|why| {
-            format!(
+        match build::built(arguments, &self.base.package, name, true, &self.base.target, &folder("base")) {
+            _ if caught.asked().is_some() => Ok(None),
+            Ok(base) => Ok(Some([base, today])),
+            Err(why) if self.base.new.contains(name) => {
+                let only = "exists today only, and the base does not compile it";
+                report.one_sided.push(format!("bench {name} {only}:\n{why}"));
+                Ok(None)
+            }
+            Err(why) => Err(format!(
                 "the base does not compile with today's bench; if its interface differed, write what it needs under \
                  #[cfg(by_turns_base)]:\n{why}"
-            )
-        })?;
-        Ok([base, today])
+            )),
+        }
     }
 
     /// Counts one bench and measures it, unless both programs are identical and count alike: what they read may differ.
@@ -109,16 +136,16 @@ impl One<'_> {
         caught: &Caught,
         progress: &mut Progress,
         report: &mut Report,
-    ) -> Result<Option<Asked>, String> {
+    ) -> Result<(), String> {
         let offers = [&offers[0], &offers[1]];
         let (common, one_sided) = turns::matched(offers[0], offers[1]);
         let bench = &offers[1].bench;
         for (names, side) in one_sided.iter().zip(["in the base only", "today only"]) {
             let lost = |name: &String| format!("{bench}: {name} exists {side}");
-            report.not_compared.extend(names.iter().map(lost));
+            report.one_sided.extend(names.iter().map(lost));
         }
         if common.is_empty() {
-            return Err("no variant exists on both sides".to_owned());
+            return Ok(());
         }
         let again = |side: usize| {
             let offer = sides.probe(side)?.offer(at, true)?;
@@ -128,29 +155,34 @@ impl One<'_> {
         let plan = self.plan(offers, common.len());
         progress.say(&format!("counting {bench}"));
         let no_valgrind = plan.no_valgrind(common.len());
-        let (mut counts, mut notes) = ([vec![], vec![]], vec![]);
+        let (mut counts, mut notes, mut not_counted) = ([vec![], vec![]], vec![], vec![]);
         for Common { numbers, .. } in &common {
             for (side, probe) in probes.iter_mut().enumerate() {
                 let (counted, failed) = counted(probe, numbers[side], no_valgrind.clone(), &mut notes)?;
                 counts[side].extend(counted);
                 for why in failed.into_iter().map(|why| format!("{bench}: {why}")) {
                     // Said once, of both.
-                    if !report.not_compared.contains(&why) {
-                        report.not_compared.push(why);
+                    if !not_counted.contains(&why) {
+                        not_counted.push(why);
                     }
                 }
             }
         }
+        if caught.asked().is_some() {
+            return Ok(());
+        }
+        report.not_compared.extend(not_counted);
         drop(probes); // no other process is there when times are measured
         let measuring = Measuring { sides, at, common: &common, offers, plan: &plan };
         let reported = if identical && counts[0] == counts[1] {
             self.identical(&measuring, &counts, notes)
         } else {
+            let watch = Watch::begin();
             let taken = measuring.taken(caught, progress)?;
-            report.asked = taken.asked;
             if taken.pairs.is_empty() {
-                return Ok(taken.asked);
+                return Ok(());
             }
+            notes.extend(watch.told(taken.met));
             self.reported(&measuring, &taken, &counts, notes)?
         };
         for line in &reported.lines {
@@ -167,7 +199,7 @@ impl One<'_> {
             report.not_compared.push(format!("{bench}: times, since link orders were not drawn"));
         }
         report.benches.push(reported);
-        Ok(report.asked)
+        Ok(())
     }
 
     fn profile(&self) -> Profile {
@@ -216,8 +248,7 @@ impl One<'_> {
         match taken.asked {
             Some(_) => notes.push(format!("interrupted after {pairs} of {} pairs", plan.processes)),
             None => {
-                let cut = plan.cut(pairs as u32, taken.rounds, taken.elapsed);
-                notes.extend(cut.map(|cut| cut.replace("processes", "pairs")));
+                notes.extend(plan.cut("pairs", pairs as u32, taken.rounds, taken.elapsed));
             }
         }
         let not_drawn = sides.built.iter().find_map(|built| built.linked.as_ref().err());
@@ -241,21 +272,6 @@ impl One<'_> {
             orders: not_drawn.is_none(),
             samples: Some(samples.display().to_string()),
         })
-    }
-}
-
-/// What both sides offer as their bench of this number; none if there are fewer.
-fn offered(probes: &mut [Peer; 2], at: usize) -> Result<Option<[Offer; 2]>, String> {
-    let [base, today] = probes;
-    match [base, today].map(|probe| probe.offer(at, false)) {
-        [Err(why), _] | [_, Err(why)] => Err(why),
-        [Ok(None), Ok(None)] => Ok(None),
-        [Ok(Some(base)), Ok(Some(today))] if base.name == today.name => Ok(Some([base, today])),
-        [Ok(base), Ok(today)] => {
-            let name = |offer: Option<Offer>| offer.map_or("none".to_owned(), |offer| offer.bench);
-            let (base, today) = (name(base), name(today));
-            Err(format!("the sides offer other benches: the base {base}, today {today}"))
-        }
     }
 }
 

@@ -86,12 +86,34 @@ impl Package {
         found().ok_or_else(|| "cargo metadata is of another version".to_owned())
     }
 
+    /// Whether it names that among its dependencies.
+    pub fn depends_on(&self, name: &str) -> bool {
+        self.dependencies.iter().any(|one| one["name"] == name)
+    }
+
     pub fn manifest(&self) -> PathBuf {
         self.folder.join("Cargo.toml")
     }
 
     pub fn lock(&self) -> PathBuf {
         self.workspace.join("Cargo.lock")
+    }
+}
+
+/// Why there is no base to compare with.
+#[derive(Debug)]
+pub enum Refused {
+    /// It would be the same as today: how it is shown, and what is the same.
+    OneSource {
+        base: String,
+        why: String,
+    },
+    Failed(String),
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
     }
 }
 

@@ -1,13 +1,13 @@
-//! What is said in the end: a table in Markdown, JSON, and the exit status.
+//! What is said in the end: a table, JSON, and the exit status.
 
 use std::fmt::Write;
 
-use by_turns_core::base::markdown::plain;
+use by_turns_core::base::markdown::{self, plain};
 use by_turns_core::base::number::{grouped, time};
 use by_turns_core::count::table::COUNTERS;
 use by_turns_core::judge::verdict::Verdict;
 use by_turns_core::run::process::Asked;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::against::judged::Line;
 
@@ -35,6 +35,10 @@ pub struct Report {
     /// With the commit of a revision.
     pub base: String,
     pub benches: Vec<Bench>,
+    /// Why both sides are the same, so that nothing was compared.
+    pub one_source: Option<String>,
+    /// Benches and variants that exist on one side only.
+    pub one_sided: Vec<String>,
     /// What could not be compared, and why.
     pub not_compared: Vec<String>,
     /// What lock files differ in.
@@ -46,57 +50,106 @@ pub struct Report {
 }
 
 /// The policy.
-const EXACT: &str = "Counts gate, by their limits; times do not (`--gate-time`).";
-const TIME: &str = "Counts gate, by their limits, and so does a variant that is slower (`--gate-time`).";
+const EXACT: &str = "Counts gate, by their limits; times do not (--gate-time).";
+const TIME: &str = "Counts gate, by their limits, and so does a variant that is slower (--gate-time).";
 
-impl Report {
-    /// Whether it got worse by the stated policy.
-    fn worse(&self, bench: &Bench, line: &Line) -> bool {
-        !line.grown.is_empty() || self.gate_time && bench.orders && line.verdict == Some(Verdict::Slower)
+/// Where it is read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Style {
+    Markdown,
+    Terminal,
+}
+
+impl Style {
+    fn plain(self, text: &str) -> String {
+        if self == Self::Markdown { plain(text) } else { text.to_owned() }
     }
 
-    /// How many variants did.
-    fn all_worse(&self) -> usize {
-        let of = |bench: &Bench| bench.lines.iter().filter(|line| self.worse(bench, line)).count();
-        self.benches.iter().map(of).sum()
+    fn strong(self, text: &str) -> String {
+        if self == Self::Markdown { format!("**{text}**") } else { text.to_owned() }
+    }
+
+    /// The first line, and what a program said behind it as it stands there.
+    fn quoted(self, why: &str) -> String {
+        let Some((first, said)) = why.split_once('\n') else { return self.plain(why) };
+        let said = said.replace('\n', "\n  ");
+        if self == Self::Terminal {
+            return format!("{first}\n  {said}");
+        }
+        let fence = (3..).map(|many| "`".repeat(many)).find(|fence| !said.contains(fence));
+        let fence = fence.expect("a longer one");
+        format!("{}\n  {fence}text\n  {said}\n  {fence}", plain(first))
+    }
+}
+
+impl Report {
+    /// Whether it is slower, and that gates.
+    fn slower(&self, bench: &Bench, line: &Line) -> bool {
+        self.gate_time && bench.orders && line.verdict == Some(Verdict::Slower)
+    }
+
+    /// What got worse by the stated policy, of how many variants.
+    fn worse(&self) -> Vec<String> {
+        let of = |is: &dyn Fn(&Bench, &Line) -> bool| {
+            let all = self.benches.iter().flat_map(|bench| bench.lines.iter().map(move |line| (bench, line)));
+            all.filter(|(bench, line)| is(bench, line)).count()
+        };
+        let grown = |counter: &str| of(&|_, line| line.grown.iter().any(|grown| grown == counter));
+        let counts = COUNTERS.iter().map(|(counter, _)| (counter.replace('_', " "), grown(counter)));
+        let all = counts.chain([("time".to_owned(), of(&|bench, line| self.slower(bench, line)))]);
+        let said = |(what, variants): (String, usize)| match variants {
+            0 => None,
+            1 => Some(format!("{what} of 1 variant")),
+            some => Some(format!("{what} of {some} variants")),
+        };
+        all.filter_map(said).collect()
     }
 
     /// 0 if nothing got worse, 1 if something did, 2 if something could not be compared, and others for signals.
     pub fn status(&self) -> u8 {
-        match (self.asked, self.all_worse()) {
-            (Some(Asked::Interrupt), _) => 130,
-            (Some(Asked::Terminate), _) => 143,
-            (None, 1..) => 1,
-            (None, 0) if !self.not_compared.is_empty() || self.benches.is_empty() => 2,
-            (None, 0) => 0,
+        let compared = self.one_source.is_some() || !self.benches.is_empty();
+        match self.asked {
+            Some(asked) => asked.status(),
+            None if !self.worse().is_empty() => 1,
+            None if !compared || !self.not_compared.is_empty() => 2,
+            None => 0,
         }
     }
 
-    /// For a comment on a pull request.
-    pub fn markdown(&self) -> String {
-        let mut text = String::new();
-        let _ = writeln!(text, "### Against {}: {}\n", plain(&self.base), self.word());
+    /// For people; in Markdown for a comment on a pull request.
+    pub fn text(&self, style: Style) -> String {
+        let head = if style == Style::Markdown { "### " } else { "" };
+        let mut text = format!("{head}Against {}: {}\n\n", style.plain(&self.base), self.word(style));
         for bench in &self.benches {
-            text += &bench.markdown();
+            text += &bench.text(style);
         }
-        for why in &self.not_compared {
-            let _ = writeln!(text, "- **not compared**: {}", fenced(why));
+        if let Some(why) = &self.one_source {
+            let _ = writeln!(text, "- both sides are one source: {}", style.plain(why));
+        }
+        for (lines, what) in [(&self.one_sided, "on one side only"), (&self.not_compared, "not compared")] {
+            for why in lines {
+                let _ = writeln!(text, "- {}: {}", style.strong(what), style.quoted(why));
+            }
         }
         if !self.locks.is_empty() {
-            let locks: Vec<String> = self.locks.iter().map(|line| plain(line)).collect();
-            let _ = writeln!(text, "- the lock files differ: {}", locks.join("; "));
+            let _ = writeln!(text, "- the lock files differ: {}", style.plain(&self.locks.join("; ")));
         }
-        let _ = write!(text, "\n{}", if self.gate_time { TIME } else { EXACT });
+        text.truncate(text.trim_end().len());
+        let _ = write!(text, "\n\n{}", if self.gate_time { TIME } else { EXACT });
         text
     }
 
-    fn word(&self) -> String {
-        match (self.all_worse(), self.status()) {
-            (0, 130..) => "**interrupted**; nothing got worse until then".to_owned(),
-            (0, 2) => "**not everything could be compared**".to_owned(),
-            (0, _) => "nothing got worse".to_owned(),
-            (1, _) => "**1 variant got worse**".to_owned(),
-            (some, _) => format!("**{some} variants got worse**"),
+    fn word(&self, style: Style) -> String {
+        let (worse, slower) = (self.worse(), if self.gate_time { ", and nothing is slower" } else { "" });
+        let found = match worse.is_empty() {
+            true => format!("no count grew by more than its limit{slower}"),
+            false => style.strong(&format!("worse: {}", worse.join(", "))),
+        };
+        match self.status() {
+            0 if self.one_source.is_some() => "nothing to compare".to_owned(),
+            2 => style.strong("not everything could be compared"),
+            130.. => format!("{}; until then {found}", style.strong("interrupted")),
+            _ => found,
         }
     }
 
@@ -104,77 +157,62 @@ impl Report {
     pub fn json(&self) -> Value {
         let benches: Vec<Value> = self.benches.iter().map(|bench| bench.json(self)).collect();
         json!({
-            "against": self.against, "base": self.base, "benches": benches, "not_compared": self.not_compared,
-            "locks": self.locks, "gate_time": self.gate_time, "status": self.status(),
+            "against": self.against, "base": self.base, "benches": benches, "one_source": self.one_source,
+            "one_sided": self.one_sided, "not_compared": self.not_compared, "locks": self.locks,
+            "gate_time": self.gate_time, "status": self.status(),
         })
     }
 }
 
 impl Bench {
-    fn markdown(&self) -> String {
+    fn text(&self, style: Style) -> String {
         let Self { bench, measured, lines, notes, .. } = self;
-        let mut text = format!("**{}**: {measured}\n\n", plain(bench));
         let seen = |counter: &&str| lines.iter().any(|line| line.counts.contains_key(*counter));
         let counters: Vec<&str> = COUNTERS.iter().map(|(counter, _)| *counter).filter(seen).collect();
-        let heads = counters.iter().map(|counter| format!(" {} |", counter.replace('_', " ")));
-        let _ =
-            writeln!(text, "| variant | base | today | ratio (95 %) | time |{}", heads.collect::<String>());
-        let _ = writeln!(text, "|---|--:|--:|--:|---|{}", "--:|".repeat(counters.len()));
-        for line in lines {
-            let ns = line.time_ns.map(|ns| ns.map_or(String::new(), time));
+        let heads = ["variant", "base", "today", "ratio (95 %)", "time"].map(str::to_owned).into_iter();
+        let heads = heads.chain(counters.iter().map(|counter| counter.replace('_', " ")));
+        let row = |line: &Line| {
+            let [base, today] = line.time_ns.map(|ns| ns.map_or(String::new(), time));
             let verdict = match line.verdict {
                 Some(verdict) => verdict.to_string(),
                 None if self.identical => "identical".to_owned(),
                 None => "none".to_owned(),
             };
-            let _ = write!(
-                text,
-                "| {} | {} | {} | {} | {verdict} |",
-                plain(&line.name),
-                ns[0],
-                ns[1],
-                line.ratio.map_or(String::new(), interval)
-            );
-            for counter in &counters {
-                let _ = write!(text, " {} |", line.count(counter));
-            }
-            text.push('\n');
-        }
-        text.push('\n');
-        for line in lines {
-            let why = line
-                .to_decide
-                .clone()
-                .or_else(|| Some(format!("nothing is concluded: {}", line.reason.as_ref()?)));
-            if let Some(why) = why {
-                let _ = writeln!(text, "- {}: {}", plain(&line.name), plain(&why));
+            let ratio = line.ratio.map_or(String::new(), interval);
+            let cells = [style.plain(&line.name), base, today, ratio, verdict].into_iter();
+            cells.chain(counters.iter().map(|counter| line.count(counter, style))).collect::<Vec<_>>()
+        };
+        let rows: Vec<Vec<String>> = std::iter::once(heads.collect()).chain(lines.iter().map(row)).collect();
+        let table = if style == Style::Markdown { markdown::table } else { markdown::aligned };
+        let head = style.strong(&style.plain(bench));
+        let mut text = format!("{head}: {measured}\n\n{}\n", table(&rows, &[0, 4]));
+        let mut note = |note: &str| text += &format!("- {}\n", style.plain(note));
+        for Line { name, to_decide, reason, .. } in lines {
+            let none = reason.as_ref().map(|reason| format!("nothing is concluded: {reason}"));
+            if let Some(why) = to_decide.clone().or(none) {
+                note(&format!("{name}: {why}"));
             }
         }
-        let controls = lines.iter().filter_map(|line| line.control).map(|[ratio, ..]| format!("{ratio:.3}"));
-        let controls: Vec<String> = controls.collect();
+        let control = |line: &Line| {
+            let name = if lines.len() == 1 { String::new() } else { format!("{} ", line.name) };
+            Some(name + &interval(line.control?))
+        };
+        let controls: Vec<String> = lines.iter().filter_map(control).collect();
         if !controls.is_empty() {
-            let _ = writeln!(text, "- the base against itself (A/A): {}", controls.join(", "));
+            note(&format!("the base against itself (A/A): {}", controls.join("; ")));
         }
-        for note in notes {
-            let _ = writeln!(text, "- {}", plain(note));
-        }
+        notes.iter().for_each(|text| note(text));
         text + "\n"
     }
 
     fn json(&self, report: &Report) -> Value {
-        let lines: Vec<Value> = self.lines.iter().map(|line| line.json(report.worse(self, line))).collect();
+        let worse = |line: &Line| !line.grown.is_empty() || report.slower(self, line);
+        let lines: Vec<Value> = self.lines.iter().map(|line| line.json(worse(line))).collect();
         json!({
             "bench": self.bench, "measured": self.measured, "identical": self.identical, "variants": lines,
             "notes": self.notes, "samples": self.samples,
         })
     }
-}
-
-/// The first line as Markdown, and what a program said behind it as it stands there.
-fn fenced(why: &str) -> String {
-    let Some((first, said)) = why.split_once('\n') else { return plain(why) };
-    let fence = (3..).map(|many| "`".repeat(many)).find(|fence| !said.contains(fence)).expect("a longer one");
-    format!("{}\n  {fence}text\n  {}\n  {fence}", plain(first), said.replace('\n', "\n  "))
 }
 
 fn interval([value, low, high]: [f64; 3]) -> String {
@@ -183,11 +221,11 @@ fn interval([value, low, high]: [f64; 3]) -> String {
 
 impl Line {
     /// The cell of a counter.
-    fn count(&self, counter: &str) -> String {
+    fn count(&self, counter: &str, style: Style) -> String {
         let Some([base, today]) = self.counts.get(counter) else { return String::new() };
-        let about = if self.counts.contains_key(&format!("{counter}_varies")) { "\\~" } else { "" };
+        let about = if self.counts.contains_key(&format!("{counter}_varies")) { "~" } else { "" };
         let shown = |count: &Option<u64>| {
-            count.map_or("–".to_owned(), |count| format!("{about}{}", grouped(count)))
+            count.map_or("–".to_owned(), |count| style.plain(about) + &grouped(count))
         };
         if base == today {
             return shown(today);
@@ -199,30 +237,26 @@ impl Line {
             _ => String::new(),
         };
         let text = format!("{} → {}{share}", shown(base), shown(today));
-        if self.grown.iter().any(|grown| grown == counter) { format!("**{text}**") } else { text }
+        match self.grown.iter().any(|grown| grown == counter) {
+            true if style == Style::Terminal => format!("{text}, worse"),
+            true => style.strong(&text),
+            false => text,
+        }
     }
 
     fn json(&self, worse: bool) -> Value {
-        let Self {
-            variant,
-            load,
-            unit,
-            units,
-            time_ns,
-            ratio,
-            control,
-            reason,
-            to_decide,
-            counts,
-            grown,
-            ..
-        } = self;
-        let verdict = self.verdict.map(|verdict| verdict.to_string());
-        let [base, today] = time_ns;
+        let three = |interval: Option<[f64; 3]>| {
+            interval.map(|[value, low, high]| json!({"value": value, "low": low, "high": high}))
+        };
+        let two = |[base, today]: &[Option<u64>; 2]| json!({"base": base, "today": today});
+        let counts: Map<String, Value> =
+            self.counts.iter().map(|(counter, values)| (counter.clone(), two(values))).collect();
+        let [base, today] = self.time_ns;
         json!({
-            "variant": variant, "load": load, "unit": unit, "units": units, "base_ns": base, "today_ns": today,
-            "ratio": ratio, "control": control, "verdict": verdict, "reason": reason, "to_decide": to_decide,
-            "counts": counts, "grown": grown, "worse": worse,
+            "variant": self.variant, "load": self.load, "unit": self.unit, "units": self.units, "base_ns": base,
+            "today_ns": today, "ratio": three(self.ratio), "control": three(self.control),
+            "verdict": self.verdict.map(|verdict| verdict.to_string()), "reason": self.reason,
+            "to_decide": self.to_decide, "counts": counts, "grown": self.grown, "worse": worse,
         })
     }
 }
@@ -271,23 +305,70 @@ mod tests {
         assert_eq!(Report { not_compared: lost.clone(), ..report(&[], Verdict::Same) }.status(), 2);
         assert_eq!(Report { not_compared: lost, ..report(&["instructions"], Verdict::Same) }.status(), 1);
         assert_eq!(Report::default().status(), 2, "nothing was compared");
+        let one_sided = vec!["bench new exists today only".to_owned()];
+        assert_eq!(Report { one_sided: one_sided.clone(), ..report(&[], Verdict::Same) }.status(), 0);
+        assert_eq!(Report { one_sided, ..Report::default() }.status(), 2, "and nothing else");
+        let same = Report { one_source: Some("nothing differs".to_owned()), ..Report::default() };
+        assert_eq!(same.status(), 0, "nothing got worse");
+        let said = same.text(Style::Markdown);
+        assert!(
+            said.starts_with("### Against : nothing to compare\n\n- both sides are one source: nothing"),
+            "{said}"
+        );
     }
 
     #[test]
     fn what_a_compiler_says_stands_as_it_is() {
-        assert_eq!(fenced("no bench a_b"), "no bench a\\_b");
+        assert_eq!(Style::Markdown.quoted("no bench a_b"), "no bench a\\_b");
         let shown = "a\\_b:\n  ````text\n  error: a_b\n  ```x\n  ````";
-        assert_eq!(fenced("a_b:\nerror: a_b\n```x"), shown);
+        assert_eq!(Style::Markdown.quoted("a_b:\nerror: a_b\n```x"), shown);
+        assert_eq!(Style::Terminal.quoted("a_b:\nerror: `a_b`\nx"), "a_b:\n  error: `a_b`\n  x");
     }
 
     #[test]
     fn a_pull_request_shows_a_table() {
-        let text = report(&["instructions"], Verdict::Same).markdown();
+        let text = report(&["instructions"], Verdict::Same).text(Style::Markdown);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "### Against main (abc): **1 variant got worse**");
+        assert_eq!(lines[0], "### Against main (abc): **worse: instructions of 1 variant**");
         assert_eq!(lines[4], "| variant | base | today | ratio (95 %) | time | instructions | allocations |");
         let row = "| Vec&lt;u8&gt; (n=1\\|2) | 1.23 µs | 1.24 µs | 1.005 (1.000 to 1.010) | same | **1,000 → 1,100 (+10.00 %)** | 3 |";
         assert_eq!(lines[6], row, "{text}");
-        assert!(text.contains("- the base against itself (A/A): 0.999") && text.ends_with(EXACT), "{text}");
+        assert!(text.contains("- the base against itself (A/A): 0.999 (0.990 to 1.010)\n"), "{text}");
+        assert!(text.ends_with(EXACT), "{text}");
+    }
+
+    #[test]
+    fn a_terminal_shows_names_as_they_are_in_columns() {
+        let mut report = report(&["instructions"], Verdict::Same);
+        report.benches[0].lines[0].to_decide = Some("`a_b`".to_owned());
+        let text = report.text(Style::Terminal);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..3], ["Against main (abc): worse: instructions of 1 variant", "", "own: 6 pairs"]);
+        assert_eq!(
+            lines[4],
+            "variant             base    today            ratio (95 %)  time                     instructions  allocations"
+        );
+        let row = "Vec<u8> (n=1|2)  1.23 µs  1.24 µs  1.005 (1.000 to 1.010)  same  1,000 → 1,100 (+10.00 %), worse            3";
+        assert_eq!(lines[5], row, "{text}");
+        assert_eq!(lines[7], "- Vec<u8> (n=1|2): `a_b`");
+    }
+
+    #[test]
+    fn the_first_line_says_what_got_worse() {
+        let word = |report: Report| report.word(Style::Terminal);
+        let gated =
+            || Report { gate_time: true, ..report(&["allocations", "instructions"], Verdict::Slower) };
+        assert_eq!(
+            word(gated()),
+            "worse: instructions of 1 variant, allocations of 1 variant, time of 1 variant"
+        );
+        assert_eq!(word(report(&[], Verdict::Slower)), "no count grew by more than its limit");
+        let mut two = gated();
+        two.benches.extend(report(&["instructions"], Verdict::Same).benches);
+        two.asked = Some(Asked::Interrupt);
+        assert!(
+            word(two)
+                .starts_with("interrupted; until then worse: instructions of 2 variants, allocations of 1")
+        );
     }
 }

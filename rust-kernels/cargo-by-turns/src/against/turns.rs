@@ -211,7 +211,7 @@ impl Measuring<'_> {
             let (before, began) = (taken.samples.len(), Instant::now());
             let mut say = || {
                 let left = left.map(|left| left.saturating_sub(began.elapsed()));
-                progress.say(&progress::process(done, self.plan.processes, left).replace("process", "pair"));
+                progress.say(&progress::step("pair", done, self.plan.processes, left));
             };
             let measured = self.pair(&mut taken, rounds, caught, &mut say);
             if let Some(asked) = caught.asked() {

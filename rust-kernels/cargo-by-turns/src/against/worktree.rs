@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use by_turns_core::run::files::output;
 
-use crate::against::package::{Package, git};
+use crate::against::package::{Package, Refused, git};
 
 /// The folder of the repository, if there is one.
 pub fn top(today: &Package) -> Option<PathBuf> {
@@ -29,7 +29,7 @@ pub fn of(
     today: &Package,
     parts: &[PathBuf],
     home: &Path,
-) -> Result<(PathBuf, String), String> {
+) -> Result<(PathBuf, String), Refused> {
     let top = top(today).ok_or_else(|| format!("{} is in no repository of git", today.folder.display()))?;
     let commit = output(
         git(&top)
@@ -39,6 +39,7 @@ pub fn of(
     .map_err(|_| format!("{revision} is no revision of {}", top.display()))?;
     let commit = commit.trim();
     let short = &commit[..commit.len().min(12)];
+    let shown = format!("{revision} ({short})");
     let mut differs = git(&top);
     differs.args(["diff", "--quiet", commit, "--", "."]);
     for part in parts {
@@ -46,9 +47,8 @@ pub fn of(
         differs.arg(format!(":(exclude){part}"));
     }
     if differs.status().is_ok_and(|status| status.success()) {
-        return Err(format!(
-            "both sides are one source: nothing but benches differs between the working tree and {revision} ({short})"
-        ));
+        let why = "nothing but benches differs between the working tree and it".to_owned();
+        return Err(Refused::OneSource { base: shown, why });
     }
     let folder = home.join(short);
     // Of this worktree alone: where its `.git` is broken, git would take the repository around it.
@@ -71,5 +71,11 @@ pub fn of(
         add.args(["worktree", "add", "-q", "--force", "--force", "--detach"]).arg(&folder).arg(commit);
         output(&mut add)?;
     }
-    Ok((folder, format!("{revision} ({short})")))
+    Ok((folder, shown))
+}
+
+/// Removes a worktree with all that is in it, or a folder that is none.
+pub fn remove(today: &Package, folder: &Path) {
+    let _ = output(git(&today.folder).args(["worktree", "remove", "--force", "--force"]).arg(folder));
+    let _ = fs::remove_dir_all(folder);
 }

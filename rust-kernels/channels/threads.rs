@@ -1,0 +1,521 @@
+// -*- coding: utf-8 -*-
+// ---
+// jupyter:
+//   jupytext:
+//     formats: notebooks///ipynb,rust-kernels///rs:percent
+//     text_representation:
+//       extension: .rs
+//       format_name: percent
+//       format_version: '1.3'
+//       jupytext_version: 1.19.6
+//   kernelspec:
+//     display_name: Rust
+//     language: rust
+//     name: rust
+// ---
+
+// %% [markdown]
+// # What does a message between a thread and a task cost?
+//
+// A thread that blocks feeds a task: a reader of a device, a pool of computations, a callback of C. Or a task feeds such a
+// thread. Channels of async crates have calls that block for this; the channels of the standard library and of crossbeam
+// have none that a task could await, so a task has to ask them again and again, or to ask on another thread.
+//
+// Messages between two threads are the floor, those between tasks on two workers stand beside them. Here two processors
+// take part, so how long a message takes depends on how often one end has to wake the other: time varies more than on
+// [one thread](measure.ipynb), and processor time and voluntary switches say how an end waits.
+
+// %% [markdown]
+// ## Compile cells as for a benchmark
+
+// %% tags=["active-ipynb"]
+// :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
+// :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
+// :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
+// :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
+// :build_env CARGO_INCREMENTAL=0
+// :dep async-channel = "=2.5.0"
+// :dep channels = { path = "../../rust-kernels/channels" }
+// :dep crossbeam-channel = "=0.5.17"
+// :dep crossfire = "=3.1.22"
+// :dep flume = "=0.12.0"
+// :dep futures = "=0.3.34"
+// :dep harness = { path = "../../rust-kernels/harness" }
+// :dep hdrhistogram = { version = "=7.6.0", default-features = false }
+// :dep kanal = "=0.1.1"
+// :dep tokio = { version = "=1.54.1", features = ["rt-multi-thread", "sync"] }
+
+// %% [markdown]
+// From here on each cell is also a part of the crate `channels-threads`, except cells that only show something. The
+// channels, the programs of tasks and the loads are those of the other notebook.
+
+// %%
+use std::hint::spin_loop;
+use std::sync::mpsc as of_std;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use channels::{
+    AsyncChannel, BASE, ByMutex, Channel, Crossfire, Ends, FOR_EACH, Flume, Futures, Item, Kanal, Load,
+    RIVALS, Runtime, Small, SmallReceiver, SmallSender, Started, TOKIO, Tokio, TokioChannel, answer, ask,
+    channel, consume, counted, expected, least_served, produce, start, time,
+};
+use crossbeam_channel as of_crossbeam;
+use crossfire::{MTx, Rx, mpsc::Array};
+use futures::{FutureExt, SinkExt, StreamExt, channel::mpsc as of_futures, executor::block_on};
+use harness::{Bencher, Counts, Key, Sample, Study, limit, prove_isolated};
+use hdrhistogram::Histogram;
+use tokio::sync::mpsc as of_tokio;
+use tokio::task::{spawn_blocking, yield_now};
+
+// %% [markdown]
+// # Ends that block
+//
+// An end of a channel can be turned into one that blocks its thread. Where a crate has nothing for that, `block_on` of the
+// futures crate waits for its future. An end that blocks is driven by the same code as one that waits: its future has
+// waited when it was polled once.
+
+// %%
+/// A channel whose ends can be made to block.
+pub trait Blocking: Channel {
+    /// The same with ends that block.
+    type Blocks: Channel;
+    fn sender<T: Item>(to: Self::Sender<T>) -> <Self::Blocks as Channel>::Sender<T>;
+    fn receiver<T: Item>(from: Self::Receiver<T>) -> <Self::Blocks as Channel>::Receiver<T>;
+}
+
+/// What a thread does at an end that blocks.
+fn block<F: Future>(work: F) -> F::Output {
+    work.now_or_never().expect("it blocks instead of being pending")
+}
+
+/// What [`Blocking`] asks for: the channel that blocks, and how its ends are made.
+#[macro_export]
+macro_rules! blocking {
+    ($blocks:ident, |$to:ident| $sender:expr, |$from:ident| $receiver:expr) => {
+        type Blocks = $blocks;
+
+        fn sender<T: Item>($to: Self::Sender<T>) -> <$blocks as Channel>::Sender<T> {
+            $sender
+        }
+
+        fn receiver<T: Item>($from: Self::Receiver<T>) -> <$blocks as Channel>::Receiver<T> {
+            $receiver
+        }
+    };
+}
+
+/// A channel that is made from the ends of another one.
+#[macro_export]
+macro_rules! blocks {
+    ($sends:ty, $receives:ty, |$to:ident, $message:ident| $send:expr, |$from:ident| $receive:expr) => {
+        channel! { "blocking", $sends, $receives, |_capacity| unreachable!("made from other ends"),
+        |$to, $message| $send, |$from| $receive }
+    };
+}
+
+// %% [markdown]
+// Each crate's own calls:
+
+// %%
+pub struct TokioBlocks;
+impl Channel for TokioBlocks {
+    blocks! { of_tokio::Sender<T>, of_tokio::Receiver<T>,
+    |to, message| to.blocking_send(message), |from| from.blocking_recv() }
+}
+impl Blocking for TokioChannel {
+    blocking! { TokioBlocks, |to| to, |from| from }
+}
+pub struct AsyncBlocks;
+impl Channel for AsyncBlocks {
+    blocks! { async_channel::Sender<T>, async_channel::Receiver<T>,
+    |to, message| to.send_blocking(message), |from| from.recv_blocking().ok() }
+}
+impl Blocking for AsyncChannel {
+    blocking! { AsyncBlocks, |to| to, |from| from }
+}
+pub struct FlumeBlocks;
+impl Channel for FlumeBlocks {
+    blocks! { flume::Sender<T>, flume::Receiver<T>,
+    |to, message| to.send(message), |from| from.recv().ok() }
+}
+impl Blocking for Flume {
+    blocking! { FlumeBlocks, |to| to, |from| from }
+}
+pub struct KanalBlocks;
+impl Channel for KanalBlocks {
+    blocks! { kanal::Sender<T>, kanal::Receiver<T>,
+    |to, message| to.send(message), |from| from.recv().ok() }
+}
+impl Blocking for Kanal {
+    blocking! { KanalBlocks, |to| to.to_sync(), |from| from.to_sync() }
+}
+pub struct CrossfireBlocks;
+impl Channel for CrossfireBlocks {
+    blocks! { MTx<Array<T>>, Rx<Array<T>>,
+    |to, message| to.send(message), |from| from.recv().ok() }
+}
+impl Blocking for Crossfire {
+    blocking! { CrossfireBlocks, |to| to.into_blocking(), |from| from.into_blocking() }
+}
+pub struct FuturesBlocks;
+impl Channel for FuturesBlocks {
+    blocks! { of_futures::Sender<T>, of_futures::Receiver<T>,
+    |to, message| block_on(to.send(message)), |from| block_on(from.next()) }
+}
+impl Blocking for Futures {
+    blocking! { FuturesBlocks, |to| to, |from| from }
+}
+pub struct SmallBlocks;
+impl Channel for SmallBlocks {
+    blocks! { SmallSender<T, ByMutex>, SmallReceiver<T, ByMutex>,
+    |to, message| block_on(Small::send(to, message)).then_some(()).ok_or(()), |from| block_on(Small::receive(from)) }
+}
+impl Blocking for Small<ByMutex> {
+    blocking! { SmallBlocks, |to| to, |from| from }
+}
+
+// %% [markdown]
+// # Ends that a task asks again and again
+//
+// The bounded channels of the standard library and of crossbeam. A task tries, and lets others run before it tries again.
+// So its worker never sleeps.
+
+// %%
+/// What [`Channel`] asks for, of a channel without futures: its name, its module, the type that sends, and what opens it.
+#[macro_export]
+macro_rules! asked {
+    ($name:literal, $of:ident, $sender:ident, $open:ident) => {
+        channel! { $name, $of::$sender<T>, $of::Receiver<T>, |capacity| $of::$open(capacity),
+            |to, message| {
+                let mut message = message;
+                loop {
+                    match to.try_send(message) {
+                        Err($of::TrySendError::Full(back)) => message = back,
+                        sent_or_not => break sent_or_not,
+                    }
+                    yield_now().await;
+                }
+            },
+            |from| loop {
+                match from.try_recv() {
+                    Err($of::TryRecvError::Empty) => yield_now().await,
+                    received => break received.ok(),
+                }
+            }
+        }
+    };
+}
+
+pub struct Std;
+impl Channel for Std {
+    asked! { "std", of_std, SyncSender, sync_channel }
+}
+pub struct StdBlocks;
+impl Channel for StdBlocks {
+    blocks! { of_std::SyncSender<T>, of_std::Receiver<T>, |to, message| to.send(message), |from| from.recv().ok() }
+}
+impl Blocking for Std {
+    blocking! { StdBlocks, |to| to, |from| from }
+}
+pub struct Crossbeam;
+impl Channel for Crossbeam {
+    asked! { "crossbeam", of_crossbeam, Sender, bounded }
+}
+pub struct CrossbeamBlocks;
+impl Channel for CrossbeamBlocks {
+    blocks! { of_crossbeam::Sender<T>, of_crossbeam::Receiver<T>,
+    |to, message| to.send(message), |from| from.recv().ok() }
+}
+impl Blocking for Crossbeam {
+    blocking! { CrossbeamBlocks, |to| to, |from| from }
+}
+
+// %% [markdown]
+// Or a task lets another thread wait: `spawn_blocking` for every message that it receives. To send, it asks as above.
+
+// %%
+pub struct StdBySpawn;
+impl Channel for StdBySpawn {
+    channel! { "std, spawn_blocking", of_std::SyncSender<T>, Option<of_std::Receiver<T>>,
+        |capacity| { let (to, from) = of_std::sync_channel(capacity); (to, Some(from)) },
+        |to, message| Std::send(to, message).await.then_some(()).ok_or(()),
+        |from| {
+            let receiver = from.take()?;
+            let waiting = spawn_blocking(move || (receiver.recv().ok(), receiver));
+            let (message, receiver) = waiting.await.expect("it does not panic");
+            *from = Some(receiver);
+            message
+        }
+    }
+}
+impl Blocking for StdBySpawn {
+    blocking! { StdBlocks, |to| to, |from| from.expect("nobody waits for it") }
+}
+
+// %% [markdown]
+// # The programs
+//
+// The same stream and the same exchange, with a thread at one end or at both. The thread at hand is one of them, so none
+// has to be started, except for the second of two.
+
+// %%
+/// Starts a program whose messages come from a thread or a task and go to one; in an exchange, a thread asks.
+pub fn bridge<C: Blocking, const FROM_TASK: bool, const TO_TASK: bool>() -> Started {
+    let runtime = Tokio::<1>::start();
+    Box::new(move |load| {
+        let ((to, mut from), (answers, replies)) = (C::open(load.capacity), C::open(load.capacity));
+        let start = Instant::now();
+        let arrived = if load.burst > 0 {
+            if TO_TASK {
+                runtime.0.spawn(answer::<C, 1>((answers, from), load.burst));
+            } else {
+                let ends = (C::sender(answers), C::receiver(from));
+                thread::spawn(move || block(answer::<C::Blocks, 1>(ends, load.burst)));
+            }
+            block(ask::<C::Blocks, 1>((C::sender(to), C::receiver(replies)), load))
+        } else if TO_TASK {
+            let consumer = runtime.0.spawn(async move { consume::<C, 1>(&mut from).await });
+            block(produce::<C::Blocks, 1>(C::sender(to), 0..load.messages));
+            runtime.block_on(consumer).expect("it does not panic")
+        } else {
+            if FROM_TASK {
+                runtime.0.spawn(produce::<C, 1>(to, 0..load.messages));
+            } else {
+                let to = C::sender(to);
+                thread::spawn(move || block(produce::<C::Blocks, 1>(to, 0..load.messages)));
+            }
+            block(consume::<C::Blocks, 1>(&mut C::receiver(from)))
+        };
+        (start.elapsed(), arrived)
+    })
+}
+
+// %% [markdown]
+// # One message at a low rate
+//
+// A thread sends a message every 50 µs, at times that were fixed before: it does not wait until the last one has arrived.
+// The receiver, a task, is asleep by then. The latency of a message is the time from when it was due until the task has it.
+
+// %%
+/// Between two messages.
+const INTERVAL: Duration = Duration::from_micros(50);
+/// Messages of a sample.
+const LONE: u64 = 1_000;
+
+/// How long each message took that a thread has sent to a task.
+fn latencies<C: Blocking>(runtime: &Tokio<1>) -> Vec<u64> {
+    let (to, mut from) = C::open(BASE.capacity);
+    let epoch = Instant::now();
+    let now = move || u64::try_from(epoch.elapsed().as_nanos()).expect("less than centuries");
+    let receiver = runtime.0.spawn(async move {
+        let mut latencies = Vec::with_capacity(LONE as usize);
+        while let Some(due) = C::receive(&mut from).await {
+            latencies.push(now() - due);
+        }
+        latencies
+    });
+    let mut to = C::sender(to);
+    for number in 1..=LONE {
+        let due = number * INTERVAL.as_nanos() as u64;
+        while now() < due {
+            spin_loop();
+        }
+        assert!(block(C::Blocks::send(&mut to, due)), "the receiver waits for all");
+    }
+    drop(to);
+    runtime.block_on(receiver).expect("it does not panic")
+}
+
+/// A sample of them, in nanoseconds to three digits.
+fn sample_latencies<C: Blocking>(runtime: &Tokio<1>) -> Sample {
+    let latencies = latencies::<C>(runtime);
+    assert_eq!(latencies.len() as u64, LONE, "all messages arrive");
+    let mut histogram = Histogram::<u64>::new(3).expect("3 significant digits can be kept");
+    latencies.iter().for_each(|latency| histogram.record(*latency).expect("it grows as far as it must"));
+    let quantile = |of| histogram.value_at_quantile(of);
+    Sample::new(LONE, Duration::from_nanos(latencies.iter().sum()))
+        .with("p50_ns", quantile(0.5))
+        .with("p99_ns", quantile(0.99))
+        .with("p999_ns", quantile(0.999))
+}
+
+// %% [markdown]
+// # Who is served?
+//
+// Sixteen producers on two workers send without end; how many of a thousand messages for each are from the one that sent
+// the fewest?
+
+// %%
+/// A sample of how many messages the producer sent that sent the fewest.
+fn sample_shares<C: Channel>(runtime: &Tokio<2>) -> Sample {
+    let start = Instant::now();
+    let least = runtime.run(least_served::<C, Tokio<2>>());
+    Sample::new(FOR_EACH * RIVALS as u64, start.elapsed()).with("least_served_of_1000", least)
+}
+
+// %% [markdown]
+// # The rows
+
+// %%
+/// What is measured of a channel: the bench, who is at which end, the program and its load.
+type Way = (&'static str, &'static str, fn() -> Started, Load);
+
+const PING_PONG: Load = Load { burst: 1, ..BASE };
+
+/// A thread at one end at least.
+fn with_threads<C: Blocking>() -> [Way; 5] {
+    [
+        ("stream", "thread to thread", bridge::<C, false, false>, BASE),
+        ("stream", "thread to task", bridge::<C, false, true>, BASE),
+        ("stream", "task to thread", bridge::<C, true, false>, BASE),
+        ("exchange", "thread and thread", bridge::<C, false, false>, PING_PONG),
+        ("exchange", "thread and task", bridge::<C, false, true>, PING_PONG),
+    ]
+}
+
+/// Tasks on two workers, or a task on one and the thread in `block_on`.
+fn with_tasks<C: Channel>() -> [Way; 4] {
+    [
+        ("stream", "task to task", start::<C, Tokio<2>, 1>, BASE),
+        ("stream", "task to block_on", start::<C, Tokio<1>, 1>, Load { by_block_on: true, ..BASE }),
+        ("exchange", "task and task", start::<C, Tokio<2>, 1>, PING_PONG),
+        ("exchange", "block_on and task", start::<C, Tokio<1>, 1>, Load { by_block_on: true, ..PING_PONG }),
+    ]
+}
+
+// %% [markdown]
+// # Proof of equal work
+//
+// As on one thread: all messages arrive once. Each proof has a process of its own, and takes place before anything is timed.
+
+// %%
+/// How long a trial or a proof may take before it counts as hanging.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+/// Two iterations: what arrived.
+fn arrived(program: fn() -> Started, load: Load) -> [Counts; 2] {
+    let started = program();
+    [(), ()].map(|()| counted(started(load).1))
+}
+
+// %% [markdown]
+// # The study
+//
+// Each trial has a process of its own, since runtimes and channels have threads. Everything is compared with tokio, and
+// what has a task or `block_on` at an end with the same channel between threads or tasks.
+
+// %%
+/// The parameters of latencies and of shares.
+const EVERY_50_US: &str = "thread to task, every 50 us";
+const SIXTEEN: &str = "producers=16";
+
+/// What a way is compared with besides tokio, and what changes.
+fn other(way: &str) -> Option<(&'static str, &'static str)> {
+    Some(match way {
+        "thread to task" => ("thread to thread", "a task receives, not a thread"),
+        "task to thread" => ("thread to thread", "a task sends, not a thread"),
+        "task to task" => ("thread to thread", "tasks on two workers instead of threads"),
+        "task to block_on" => ("task to task", "`block_on` receives, not a task"),
+        "thread and task" => ("thread and thread", "a task answers, not a thread"),
+        "task and task" => ("thread and thread", "tasks on two workers instead of threads"),
+        "block_on and task" => ("task and task", "`block_on` asks, not a task"),
+        _ => return None,
+    })
+}
+
+/// Adds a channel in some ways, proven. One that loses a message or hangs there is left out, and named.
+fn add<C: Channel>(mut study: Study, ways: impl IntoIterator<Item = Way>) -> Study {
+    study = study.group("messages", limit::THREADS).samples(2);
+    for (bench, parameter, program, load) in ways {
+        let key = Key::new(bench, C::NAME, parameter);
+        let proof = prove_isolated(&key, LIMIT, &expected(load), || arrived(program, load));
+        study = study.count(key.clone(), "units", load.messages);
+        study = study.proven(key.clone(), proof, time(program, load));
+        if let Some((base, change)) = other(parameter) {
+            study = study.also_compare(key, Key::new(bench, C::NAME, base), change);
+        }
+    }
+    study.samples(1)
+}
+
+// %% [markdown]
+// With latencies, and with what only tasks do.
+
+// %%
+/// A channel with a thread at one end at least, and its latencies.
+fn of_threads<C: Blocking>(study: Study) -> Study {
+    let key = Key::new("latency", C::NAME, EVERY_50_US);
+    let proof = prove_isolated(&key, LIMIT, &Counts::from([("received", LONE)]), || {
+        [Counts::from([("received", latencies::<C>(&Tokio::start()).len() as u64)])]
+    });
+    let study = add::<C>(study, with_threads::<C>()).group("latency", limit::CROWDS);
+    study.proven(key, proof, |bencher: &mut Bencher<'_>| {
+        let runtime = Tokio::start();
+        bencher.samples(&mut || sample_latencies::<C>(&runtime));
+    })
+}
+
+/// One whose ends tasks can wait for, with tasks at both, and whom it serves.
+fn of_tasks<C: Blocking>(study: Study) -> Study {
+    let study = add::<C>(of_threads::<C>(study), with_tasks::<C>()).group("shares", limit::CROWDS);
+    study.bench(Key::new("shares", C::NAME, SIXTEEN), |bencher: &mut Bencher<'_>| {
+        let runtime = Tokio::start();
+        bencher.samples(&mut || sample_shares::<C>(&runtime));
+    })
+}
+
+/// All of it, proven.
+pub fn study() -> Study {
+    let study = Study::new("channels-threads").baseline(TOKIO).rounds(2, 12).isolated(LIMIT);
+    let study = study.resources().instructions(false).unit("message");
+    let channels: [fn(Study) -> Study; 10] = [
+        of_tasks::<TokioChannel>,
+        of_tasks::<AsyncChannel>,
+        of_tasks::<Flume>,
+        of_tasks::<Kanal>,
+        of_tasks::<Crossfire>,
+        of_tasks::<Futures>,
+        of_tasks::<Small<ByMutex>>,
+        of_threads::<Std>,
+        of_threads::<Crossbeam>,
+        of_threads::<StdBySpawn>,
+    ];
+    let study = channels.into_iter().fold(study, |study, add| add(study));
+    let bridged = [("stream", "task to task"), ("stream", "thread to task"), ("exchange", "task and task")];
+    let controls = bridged.into_iter().chain([("latency", EVERY_50_US), ("shares", SIXTEEN)]);
+    let control = |study: Study, (bench, parameter)| study.control_of(Key::new(bench, TOKIO, parameter));
+    controls.fold(study, control)
+}
+
+// %% [markdown]
+// # A glance
+//
+// Ping-pong of a thread and a task, a second for each channel. Nothing is stored. Choose another row and run the cell again.
+
+// %% tags=["active-ipynb", "glance"]
+// study().glance(|key| key.parameter == "thread and task").unwrap_or_else(harness::stop)
+
+// %% [markdown]
+// # Measurement
+//
+// `quick` takes some seconds and is not evidence. For evidence, set the environment variable `ASYNC_COST_PROFILE` to
+// `standard` or `thorough` before you start the kernel.
+
+// %% tags=["active-ipynb"]
+// {
+//     let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
+//     let outcome = study().measure(&profile).unwrap_or_else(harness::stop);
+//     println!("{outcome}");
+// };
+
+// %% [markdown]
+// The [analysis](analysis.ipynb) has the results.
+//
+// # What this does not say
+//
+// - Whether a message finds its receiver asleep depends on how fast both ends are. Each of these programs is as fast as it
+//   can be; in yours an end may be busy with something else.
+// - With a thousand messages of a sample, p99.9 is that of the second slowest: a hint at the tail, and no more.
+// - In a latency is the time of the clock, some 30 ns, and the sender keeps its processor busy until a message is due.
+// - A task that asks a channel again and again keeps its worker busy, whatever the time says: see the processor time.

@@ -1,0 +1,9 @@
+//! What one iteration allocates and how many instructions it takes: `cargo bench -p locks --bench counts`.
+
+#[global_allocator]
+static ALLOCATOR: harness::counting::CountingAllocator = harness::counting::CountingAllocator;
+
+fn main() -> Result<(), harness::UnequalWork> {
+    harness::counting::main(locks::study()?);
+    Ok(())
+}

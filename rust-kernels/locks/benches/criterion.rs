@@ -1,0 +1,7 @@
+//! The variants one after the other, by Criterion with its arguments: `cargo bench -p locks --features criterion
+//! --bench criterion`.
+
+fn main() -> Result<(), harness::UnequalWork> {
+    harness::criterion::main(locks::study()?);
+    Ok(())
+}
