@@ -477,7 +477,7 @@ pub async fn echo_on_tokio<P: Protocol>(mut stream: tokio::net::TcpStream, mut e
 }
 
 /// Serves on a runtime of tokio.
-fn on_tokio<P: Protocol>(
+pub fn on_tokio<P: Protocol>(
     mut runtime: tokio::runtime::Builder,
     listener: TcpListener,
     work: Steps,
@@ -903,7 +903,7 @@ pub struct Session {
     requests: u64,
     /// Bytes by which the server's memory has grown while its connections were opened and served once, where the system
     /// tells.
-    grown: Option<u64>,
+    pub grown: Option<u64>,
 }
 
 /// Forks the clients of a server.

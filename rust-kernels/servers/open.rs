@@ -118,10 +118,11 @@ use zero_cost_loop::{Steps, Work};
 //
 // A hundred connections, requests and answers of 64 bytes, and own work of 20,000 steps of a xorshift generator for each
 // request, which is some 40 µs (each trial measures it). Without own work a server takes hardly more time for a request than its
-// generator, and what is measured is the generator. From this base one thing is changed at a time.
+// generator, and what is measured is the generator. From this base one thing is changed at a time: the work, the connections,
+// the protocol. From HTTP, in turn, how many requests come at once, and how long answers are.
 
 // %%
-/// Connections that are open, all of which may be used.
+/// Connections that are open in the base, all of which may be used.
 pub const CONNECTIONS: u64 = 100;
 /// Steps of own work for each request: some 40 µs.
 pub const STEPS: u32 = 20_000;
@@ -176,36 +177,43 @@ impl Protocol for Marked {
 // %% [markdown]
 // ## HTTP
 //
-// A request as small clients send it, read by `httparse`; the answer repeats its path, filled up to 64 bytes. Connections are
-// kept. What is no request fills the buffer, and ends its connection.
+// A request as small clients send it, read by `httparse`; the answer repeats its path, filled up to 64 bytes, or to 1 or
+// 64 KiB. Connections are kept. Requests may come without a wait for the answers to earlier ones (*pipelining*): then all
+// that have come are answered together. What is no request fills the buffer, and ends its connection.
 
 // %%
-/// How an answer begins.
-const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 64\r\n\r\n";
-
-/// The body of the answer to a request for this path.
-fn body_of(path: &str) -> [u8; LENGTH] {
-    let mut body = [b'.'; LENGTH];
-    let length = path.len().min(LENGTH);
-    body[..length].copy_from_slice(&path.as_bytes()[..length]);
-    body
+/// Appends the body of the answer to a request for this path, so long.
+fn push_body(answers: &mut Vec<u8>, path: &str, body: usize) {
+    let end = answers.len() + body;
+    answers.extend_from_slice(path.as_bytes());
+    answers.resize(end, b'.');
 }
 
-/// HTTP/1.1 over a connection that is kept.
-pub struct Http {
-    buffer: [u8; 512],
+/// Appends the answer.
+fn push_answer(answers: &mut Vec<u8>, path: &str, body: usize) {
+    // Writing to memory does not fail.
+    let _ = write!(answers, "HTTP/1.1 200 OK\r\ncontent-length: {body}\r\n\r\n");
+    push_body(answers, path, body);
+}
+
+/// HTTP/1.1 over a connection that is kept. Answers have a body of so many bytes.
+pub struct Http<const BODY: usize> {
+    /// Room for all requests that come at once.
+    buffer: [u8; 2_048],
     filled: usize,
     answers: Vec<u8>,
+    /// How many answers these are, and how many bytes of them were written.
+    count: u64,
     written: usize,
     work: Steps,
     served: Served,
 }
 
 // %%
-impl Protocol for Http {
+impl<const BODY: usize> Protocol for Http<BODY> {
     fn new(work: Steps, tally: &Arc<Tally>) -> Self {
-        let (answers, served) = (Vec::with_capacity(4 * LENGTH), Served::new(tally));
-        Self { buffer: [0; _], filled: 0, answers, written: 0, work, served }
+        let served = Served::new(tally);
+        Self { buffer: [0; _], filled: 0, answers: vec![], count: 0, written: 0, work, served }
     }
 
     fn spare_capacity(&mut self) -> &mut [u8] {
@@ -224,8 +232,8 @@ impl Protocol for Http {
                 break;
             };
             self.work.perform();
-            self.answers.extend_from_slice(HEAD);
-            self.answers.extend_from_slice(&body_of(request.path.unwrap_or_default()));
+            push_answer(&mut self.answers, request.path.unwrap_or_default(), BODY);
+            self.count += 1;
             begun += length;
         }
         self.buffer.copy_within(begun..self.filled, 0);
@@ -239,7 +247,7 @@ impl Protocol for Http {
     fn mark_written(&mut self, length: usize) {
         self.written += length;
         if self.answers().is_empty() {
-            self.served.requests += (self.written / (HEAD.len() + LENGTH)) as u64;
+            self.served.requests += std::mem::take(&mut self.count);
             self.answers.clear();
             self.written = 0;
         }
@@ -256,37 +264,42 @@ impl Protocol for Http {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
     Echo,
-    Http,
+    /// Answers have a body of so many bytes.
+    Http {
+        body: usize,
+    },
 }
 
 impl Wire {
-    /// Writes what a connection sends as its request of this number, and the answer to it.
-    pub fn compose(self, connection: u64, number: u64, marked: bool, [request, answer]: [&mut Vec<u8>; 2]) {
-        request.clear();
-        answer.clear();
+    /// Appends what a connection sends as its request of this number, and the answer to it.
+    pub fn compose(
+        self,
+        [connection, number]: [u64; 2],
+        marked: bool,
+        [requests, answers]: [&mut Vec<u8>; 2],
+    ) {
         match self {
             Self::Echo => {
                 let mut bytes = servers::request(connection, number);
                 bytes[MARK] = if marked { b'!' } else { b'.' };
-                request.extend_from_slice(&bytes);
-                answer.extend_from_slice(&bytes);
+                requests.extend_from_slice(&bytes);
+                answers.extend_from_slice(&bytes);
             }
-            Self::Http => {
+            Self::Http { body } => {
                 let path = format!("/{connection:016x}/{number:016x}");
                 for part in ["GET ", &path, " HTTP/1.1\r\nhost: localhost\r\naccept: */*\r\n\r\n"] {
-                    request.extend_from_slice(part.as_bytes());
+                    requests.extend_from_slice(part.as_bytes());
                 }
-                answer.extend_from_slice(HEAD);
-                answer.extend_from_slice(&body_of(&path));
+                push_answer(answers, &path, body);
             }
         }
     }
 
-    /// Bytes of a request.
-    pub fn length(self) -> usize {
+    /// Bytes of a request, and of an answer.
+    pub fn lengths(self) -> [usize; 2] {
         let (mut request, mut answer) = (vec![], vec![]);
-        self.compose(0, 0, false, [&mut request, &mut answer]);
-        request.len()
+        self.compose([0, 0], false, [&mut request, &mut answer]);
+        [request.len(), answer.len()]
     }
 }
 
@@ -327,17 +340,18 @@ pub fn on_local_set<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc
 
 // %%
 /// hyper on tokio, one thread.
-pub fn on_hyper(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
-    let length = Wire::Http.length() as u64;
+pub fn on_hyper<const BODY: usize>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
+    let [length, _] = Wire::Http { body: BODY }.lengths();
     alone()?.block_on(accepting(listener, |stream| {
         let served = Mutex::new(Served::new(tally));
         let service = service_fn(move |request: Request<Incoming>| {
             work.perform();
             let mut served = served.lock().unwrap_or_else(PoisonError::into_inner);
             served.requests += 1;
-            served.bytes += length;
-            let body = Bytes::copy_from_slice(&body_of(request.uri().path()));
-            ready(Ok::<_, Infallible>(Response::new(Full::new(body))))
+            served.bytes += length as u64;
+            let mut body = Vec::with_capacity(BODY);
+            push_body(&mut body, request.uri().path(), BODY);
+            ready(Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(body)))))
         });
         let mut http = http1::Builder::new();
         http.auto_date_header(false);
@@ -472,22 +486,25 @@ pub fn on_pool<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tall
 // %% [markdown]
 // ## Ways to compute for long on tokio
 //
-// A marked request gives way after each fiftieth of its work (`yield_now`); or it computes on a thread for blocking calls
-// (`spawn_blocking`); or the worker hands its other tasks to another thread before it computes (`block_in_place`, which
-// needs a runtime of several threads); or it computes on another runtime, which has one thread and no other work.
+// A marked request gives way after each fiftieth of its work (`yield_now`); or it asks tokio's budget after each five-hundredth,
+// which lets it go on 128 times (`consume_budget`); or it computes on a thread for blocking calls (`spawn_blocking`); or
+// the worker hands its other tasks to another thread before it computes (`block_in_place`, which needs a runtime of several
+// threads); or it computes on another runtime, which has one thread and no other work.
 
 // %%
 /// What a server does with a marked request.
 #[derive(Clone)]
 enum How {
     Yields,
+    Budget,
     Blocking,
     InPlace,
     Elsewhere(Handle),
 }
 
-/// In how many parts the work is done that gives way.
+/// In how many parts the work is done that gives way, and that asks the budget.
 const YIELDS: u32 = 50;
+const ASKS: u32 = 500;
 
 /// Serves a connection so, until it ends.
 async fn careful(
@@ -508,6 +525,12 @@ async fn careful(
                 for _ in 0..YIELDS {
                     Steps(steps.0 / YIELDS).perform();
                     tokio::task::yield_now().await;
+                }
+            }
+            How::Budget => {
+                for _ in 0..ASKS {
+                    Steps(steps.0 / ASKS).perform();
+                    tokio::task::coop::consume_budget().await;
                 }
             }
             How::Blocking => tokio::task::spawn_blocking(move || steps.perform()).await?,
@@ -536,6 +559,11 @@ pub fn yielding(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended
     carefully(Builder::new_current_thread(), How::Yields, (listener, work, tally))
 }
 
+/// It asks the budget.
+pub fn asking(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
+    carefully(Builder::new_current_thread(), How::Budget, (listener, work, tally))
+}
+
 /// A thread for blocking calls computes.
 pub fn blocking(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     carefully(Builder::new_current_thread(), How::Blocking, (listener, work, tally))
@@ -550,6 +578,27 @@ pub fn in_place(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended
 pub fn elsewhere(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     let other = Builder::new_multi_thread().worker_threads(1).build()?;
     carefully(Builder::new_current_thread(), How::Elsewhere(other.handle().clone()), (listener, work, tally))
+}
+
+// %% [markdown]
+// tokio looks for events when no task is ready, and after each 61st task (`event_interval`). These servers look after every task.
+
+// %%
+/// A runtime of one thread that looks for events after each task.
+fn looking() -> Builder {
+    let mut runtime = Builder::new_current_thread();
+    runtime.event_interval(1);
+    runtime
+}
+
+/// It looks, and marked requests compute in one piece.
+pub fn on_looking<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
+    servers::on_tokio::<P>(looking(), listener, work, tally)
+}
+
+/// It looks, and they give way.
+pub fn looking_yielding(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
+    carefully(looking(), How::Yields, (listener, work, tally))
 }
 
 // %% [markdown]
@@ -622,7 +671,9 @@ pub fn arrivals(requests: u64, per_second: u64, seed: u64) -> Vec<u64> {
 // %% [markdown]
 // ## A connection
 //
-// It has at most one request under way.
+// What arrives is one request, or where several come at once (pipelining) 16 requests, which are written by one call on one
+// connection. Then arrivals are a sixteenth as many, the rate of requests is the same, and each request counts from when all
+// 16 were to be sent until its own answer is complete. A connection sends again when it has all answers.
 
 // %%
 /// The generator's end of a connection.
@@ -630,46 +681,51 @@ struct Caller {
     stream: TcpStream,
     connection: u64,
     sent: u64,
-    /// When its request was to be sent, and whether that is marked.
+    /// When its requests were to be sent, and whether they are marked.
     intended: u64,
     marked: bool,
-    request: Vec<u8>,
-    /// The answer to it.
-    answer: Vec<u8>,
-    /// Longer than an answer, to detect one that is too long.
-    buffer: [u8; 256],
+    requests: Vec<u8>,
+    /// The answers to them, and how many bytes came.
+    answers: Vec<u8>,
     received: usize,
+    /// Bytes of an answer.
+    each: usize,
 }
 
 impl Caller {
-    fn open(address: SocketAddr, connection: u64) -> io::Result<Self> {
+    fn open(address: SocketAddr, connection: u64, wire: Wire) -> io::Result<Self> {
         let stream = servers::connect(address, connection)?;
-        let (request, answer) = (vec![], vec![]);
-        let (sent, intended, marked, buffer, received) = (0, 0, false, [0; _], 0);
-        Ok(Self { stream, connection, sent, intended, marked, request, answer, buffer, received })
+        let (requests, answers, [_, each]) = (vec![], vec![], wire.lengths());
+        let (sent, intended, marked, received) = (0, 0, false, 0);
+        Ok(Self { stream, connection, sent, intended, marked, requests, answers, received, each })
     }
 
-    /// Sends a request that was to be sent then.
-    fn send(&mut self, wire: Wire, intended: u64, marked: bool) -> io::Result<()> {
+    /// Sends so many requests that were to be sent then.
+    fn send(&mut self, wire: Wire, depth: u64, (intended, marked): (u64, bool)) -> io::Result<()> {
         (self.intended, self.marked, self.received) = (intended, marked, 0);
-        wire.compose(self.connection, self.sent, marked, [&mut self.request, &mut self.answer]);
-        self.sent += 1;
-        self.stream.write_all(&self.request)
+        self.requests.clear();
+        self.answers.clear();
+        for number in self.sent..self.sent + depth {
+            let both = [&mut self.requests, &mut self.answers];
+            wire.compose([self.connection, number], marked, both);
+        }
+        self.sent += depth;
+        self.stream.write_all(&self.requests)
     }
 
-    /// Reads once. Says whether the answer is complete.
-    fn receive(&mut self) -> io::Result<bool> {
-        self.received += match self.stream.read(&mut self.buffer[self.received..])? {
+    /// Reads once. Returns how many answers have become complete.
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = match self.stream.read(buffer)? {
             0 => return Err(ErrorKind::UnexpectedEof.into()),
-            length => length,
+            length => &buffer[..length],
         };
-        if self.received < self.answer.len() {
-            return Ok(false);
+        let (before, rest) = (self.received, &self.answers[self.received..]);
+        self.received += read.len();
+        if rest.starts_with(read) {
+            return Ok(self.received / self.each - before / self.each);
         }
-        if self.buffer[..self.received] == self.answer[..] {
-            return Ok(true);
-        }
-        let number = self.sent - 1;
+        let same = before + rest.iter().zip(read).take_while(|(wanted, found)| wanted == found).count();
+        let number = self.sent + (same / self.each) as u64 - (self.answers.len() / self.each) as u64;
         let wrong = format!("request {number} of connection {} was given another answer", self.connection);
         Err(io::Error::other(wrong))
     }
@@ -683,14 +739,14 @@ impl Caller {
 // that the generator is not late.
 
 // %%
-/// Requests that were drawn, and what became of them.
+/// Arrivals that were drawn, and what became of them.
 struct Burst {
     start: Instant,
     arrivals: Vec<u64>,
-    /// How many were sent and answered.
+    /// How many of them were sent, and how many requests were answered.
     sent: usize,
     answered: usize,
-    /// When a request was last due without a free connection, and how many were.
+    /// When one was last due without a free connection, and how many requests were.
     full: Option<u64>,
     waited: u64,
     /// Nanoseconds: of the generator, of requests, of those that are marked.
@@ -712,7 +768,7 @@ impl Burst {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// When the next request is to be sent.
+    /// When what arrives next is to be sent.
     fn next(&self) -> Option<u64> {
         self.arrivals.get(self.sent).copied()
     }
@@ -733,8 +789,9 @@ struct Generator {
     epoll: OwnedFd,
     /// Wakes it when the next request is due; `None` if it does not sleep.
     timer: Option<OwnedFd>,
-    wire: Wire,
-    marks: bool,
+    part: Part,
+    /// Longer than all answers under way on a connection, to detect what is too long.
+    buffer: Vec<u8>,
 }
 
 impl Generator {
@@ -750,12 +807,12 @@ impl Generator {
                 break;
             };
             if burst.full.is_some_and(|full| intended <= full) {
-                burst.waited += 1;
+                burst.waited += self.part.depth;
             } else {
                 burst.late.saturating_record(now - intended);
             }
-            let marked = self.marks && burst.sent % ONE_OF == ONE_OF / 2;
-            self.callers[number].send(self.wire, intended, marked)?;
+            let marked = self.part.marks && burst.sent % ONE_OF == ONE_OF / 2;
+            self.callers[number].send(self.part.wire, self.part.depth, (intended, marked))?;
             burst.sent += 1;
         }
         Ok(())
@@ -764,11 +821,13 @@ impl Generator {
     /// Reads what has come on a connection.
     fn receive(&mut self, number: usize, burst: &mut Burst) -> io::Result<()> {
         let caller = &mut self.callers[number];
-        if caller.receive()? {
-            let latency = burst.now() - caller.intended;
-            if caller.marked { &mut burst.marked } else { &mut burst.latencies }.saturating_record(latency);
+        let complete = caller.receive(&mut self.buffer)?;
+        let latency = burst.now() - caller.intended;
+        let all = if caller.marked { &mut burst.marked } else { &mut burst.latencies };
+        all.saturating_record_n(latency, complete as u64);
+        burst.answered += complete;
+        if caller.received == caller.answers.len() {
             self.free.push_back(number);
-            burst.answered += 1;
         }
         Ok(())
     }
@@ -783,10 +842,11 @@ const EVENTS: usize = 64;
 impl Generator {
     /// Sends requests as they arrive, until all are answered.
     fn run(&mut self, arrivals: Vec<u64>) -> io::Result<Burst> {
+        let requests = arrivals.len() * self.part.depth as usize;
         let mut burst = Burst::new(arrivals);
         let mut events = Vec::with_capacity(EVENTS);
         let at_once = Timespec::default();
-        while burst.answered < burst.arrivals.len() {
+        while burst.answered < requests {
             self.send_due(&mut burst)?;
             if let (Some(timer), Some(next), false) = (&self.timer, burst.next(), self.free.is_empty()) {
                 // Zero would stop the timer.
@@ -843,11 +903,12 @@ const PAUSE: Duration = Duration::from_millis(2);
 impl Generator {
     fn open(address: SocketAddr, part: Part, sleeps: bool) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        let mut callers = vec![];
-        for number in 0..CONNECTIONS {
-            let mut caller = Caller::open(address, number)?;
-            caller.send(part.wire, 0, false)?;
-            while !caller.receive()? {}
+        let [_, each] = part.wire.lengths();
+        let (mut callers, mut buffer) = (vec![], vec![0; part.depth as usize * each + 1]);
+        for number in 0..part.connections {
+            let mut caller = Caller::open(address, number, part.wire)?;
+            caller.send(part.wire, 1, (0, false))?;
+            while caller.receive(&mut buffer)? == 0 {}
             let flags = EventFlags::IN | EventFlags::ET;
             epoll::add(&epoll, &caller.stream, EventData::new_u64(number), flags)?;
             callers.push(caller);
@@ -858,7 +919,7 @@ impl Generator {
             epoll::add(&epoll, timer, EventData::new_u64(TIMER), EventFlags::IN | EventFlags::ET)?;
         }
         let free = (0..callers.len()).collect();
-        Ok(Self { callers, free, epoll, timer, wire: part.wire, marks: part.marks })
+        Ok(Self { callers, free, epoll, timer, part, buffer })
     }
 }
 
@@ -875,7 +936,8 @@ fn generate(address: SocketAddr, part: Part, sleeps: bool, pipe: &UnixStream) ->
             break;
         }
         let [per_second, seed] = servers::receive_numbers(pipe)?;
-        let burst = generator.run(arrivals(requests, per_second, seed))?;
+        let (times, rate) = (requests / part.depth, per_second.div_ceil(part.depth));
+        let burst = generator.run(arrivals(times, rate, seed))?;
         let of = |share| burst.latencies.value_at_quantile(share);
         let late = |share| burst.late.value_at_quantile(share);
         let long = burst.marked.value_at_quantile(0.5);
@@ -908,6 +970,9 @@ pub struct Part {
     pub name: &'static str,
     pub wire: Wire,
     pub place: Place,
+    pub connections: u64,
+    /// Requests that a connection sends at once.
+    pub depth: u64,
     /// Whether one request of a hundred computes for long.
     pub marks: bool,
     /// Steps of own work for each request.
@@ -922,6 +987,8 @@ const fn server(name: &'static str, serve: Serve) -> Server {
 }
 
 const LOCAL_SET: &str = "tokio LocalSet";
+const LOOKING: &str = "tokio event_interval=1";
+const YIELDING: &str = "tokio + yield_now";
 
 // %%
 /// All ways to serve, one processor.
@@ -941,12 +1008,15 @@ const ALL: &[Server] = &[
 /// Those that are compared where one thing is changed.
 const SOME: &[Server] = &[ALL[0], ALL[2], ALL[3], ALL[8]];
 
-const OF_HTTP: &[Server] = &[
-    server(LOOP, servers::by_hand::<Http>),
-    server(TOKIO_ALONE, servers::on_tokio_alone::<Http>),
-    server("hyper", on_hyper),
-    server(ALL[8].name, servers::on_threads::<Http>),
-];
+/// Those of HTTP, with answers of this length.
+const fn of_http<const BODY: usize>() -> [Server; 4] {
+    [
+        server(LOOP, servers::by_hand::<Http<BODY>>),
+        server(TOKIO_ALONE, servers::on_tokio_alone::<Http<BODY>>),
+        server("hyper", on_hyper::<BODY>),
+        server(ALL[8].name, servers::on_threads::<Http<BODY>>),
+    ]
+}
 
 /// On two processors that the generator shares.
 const ON_TWO: &[Server] = &[
@@ -967,7 +1037,10 @@ const DISTURBED: &[Server] = &[
     server("smol", servers::on_smol::<Marked>),
     server(ALL[8].name, servers::on_threads::<Marked>),
     server("thread pool", on_pool::<Marked>),
-    server("tokio + yield_now", yielding),
+    server(LOOKING, on_looking::<Marked>),
+    server(YIELDING, yielding),
+    server("tokio + yield_now event_interval=1", looking_yielding),
+    server("tokio + consume_budget", asking),
     server("tokio + spawn_blocking", blocking),
     server("tokio + block_in_place", in_place),
     server("tokio + another runtime", elsewhere),
@@ -979,22 +1052,39 @@ pub const BASE: Part = Part {
     name: "echo",
     wire: Wire::Echo,
     place: Place::Beside,
+    connections: CONNECTIONS,
+    depth: 1,
     marks: false,
     steps: STEPS,
     loads: &[20, 50, 80, 95],
     servers: ALL,
 };
 
-/// The base first; then one thing is changed at a time: own work, the protocol, the processors, the marks.
-pub const PARTS: [Part; 6] = [
+/// At one load, where one thing is changed.
+const AT_80: Part = Part { loads: &[80], servers: SOME, ..BASE };
+
+/// Small requests of HTTP, from which some parts differ in their turn.
+pub const HTTP: Part =
+    Part { name: "http", wire: Wire::Http { body: LENGTH }, servers: &of_http::<LENGTH>(), ..AT_80 };
+
+/// The base first; then one thing is changed at a time: own work, connections, the protocol, requests at once, the length of
+/// answers, the processors, the marks.
+pub const PARTS: [Part; 12] = [
     BASE,
-    Part { steps: 5_000, loads: &[80], servers: SOME, ..BASE },
-    Part { steps: 50_000, loads: &[80], servers: SOME, ..BASE },
-    Part { name: "http", wire: Wire::Http, loads: &[80], servers: OF_HTTP, ..BASE },
+    Part { steps: 5_000, ..AT_80 },
+    Part { steps: 50_000, ..AT_80 },
+    Part { connections: 10, ..AT_80 },
+    Part { connections: 1_000, ..AT_80 },
+    // Opening them takes longer than all else.
+    Part { connections: 10_000, servers: &[SOME[0], SOME[1], SOME[3]], ..AT_80 },
+    HTTP,
+    Part { depth: 16, ..HTTP },
+    Part { wire: Wire::Http { body: 1_024 }, servers: &of_http::<1_024>(), ..HTTP },
+    Part { wire: Wire::Http { body: 65_536 }, servers: &of_http::<65_536>(), ..HTTP },
+    // A generator that shares its processors has time left.
     Part {
         name: "contended",
         place: Place::Contended,
-        // A generator that shares its processors has time left.
         steps: 50_000,
         loads: &[50, 80],
         servers: ON_TWO,
@@ -1002,6 +1092,24 @@ pub const PARTS: [Part; 6] = [
     },
     Part { name: "disturbed", marks: true, loads: &[50], servers: DISTURBED, ..BASE },
 ];
+
+impl Part {
+    /// The other part that it differs from in one thing, its parameter, and the change.
+    fn differs(self) -> Option<(Self, String, String)> {
+        let Self { connections, depth, wire, .. } = self;
+        Some(match wire {
+            _ if connections != CONNECTIONS => {
+                (BASE, "connections", connections, format!("{connections} connections, not {CONNECTIONS}"))
+            }
+            _ if depth > 1 => (HTTP, "pipelined", depth, format!("{depth} requests at once")),
+            Wire::Http { body } if body != LENGTH => {
+                (HTTP, "answer", body as u64, format!("answers of {body} bytes, not {LENGTH}"))
+            }
+            _ => return None,
+        })
+        .map(|(than, name, value, change)| (than, format!(" {name}={value}"), change))
+    }
+}
 
 // %% [markdown]
 // ## A trial
@@ -1051,12 +1159,14 @@ impl Part {
             }
             generate(address, self, sleeps, pipe)
         };
-        Session::open_with((listener, server.serve, steps), (CONNECTIONS, self.wire.length()), play)
+        let [length, _] = self.wire.lengths();
+        Session::open_with((listener, server.serve, steps), (self.connections, length), play)
     }
 
     /// Its name under this load.
     pub fn key(self, server: Server, load: u64) -> Key {
-        Key::new(self.name, server.name, format!("work={} load={load}", self.steps))
+        let more = self.differs().map(|(_, parameter, _)| parameter).unwrap_or_default();
+        Key::new(self.name, server.name, format!("work={} load={load}{more}", self.steps))
     }
 
     /// Proves that a server does its work, in a process of its own: in a closed and in an open loop.
@@ -1067,9 +1177,10 @@ impl Part {
         let key = self.key(server, 0);
         let session = || {
             let mut session = self.open(server, 3).map_err(|wrong| format!("{key}: {wrong}"))?;
+            let requests = self.connections.max(3 * CONNECTIONS).next_multiple_of(self.depth);
             for per_second in [0, 20_000] {
                 // If that fails, so does closing, which says why.
-                let _ = session.ask::<2, { SAID.len() }>(3 * CONNECTIONS, [per_second, 1]);
+                let _ = session.ask::<2, { SAID.len() }>(requests, [per_second, 1]);
             }
             session.close(&key)
         };
@@ -1085,6 +1196,7 @@ impl Part {
             Ok(session) => Some(session),
             Err(wrong) => return bencher.fail(wrong),
         };
+        let grown = session.as_ref().and_then(|session| session.grown);
         let mut ask = |requests: u64, per_second: u64, seed: u64| {
             let asked = session.as_mut().expect("it is open").ask(requests, [per_second, seed]);
             asked.unwrap_or_else(|error| -> ([u64; SAID.len()], Duration, Duration) {
@@ -1093,10 +1205,11 @@ impl Part {
             })
         };
         let within = |time: Duration, per_second: u64| {
-            least(time).max((per_second as f64 * time.as_secs_f64()) as u64)
+            let requests = least(time).max((per_second as f64 * time.as_secs_f64()) as u64);
+            requests.next_multiple_of(self.depth)
         };
         let able = |requests: u64, wall: u64| requests * 1_000_000_000 / wall.max(1);
-        let first = least(lasts);
+        let first = within(lasts, 0);
         let requests = within(lasts / 2, able(first, ask(first, 0, seed).0[0]));
         let mut bursts: [_; BURSTS as usize] = std::array::from_fn(|_| {
             let ([wall, ..], used, _) = ask(requests, 0, seed);
@@ -1117,6 +1230,7 @@ impl Part {
                 .into_iter()
                 .zip(said)
                 .fold(Sample::new(requests, used), |sample, (name, value)| sample.with(name, value));
+            let sample = grown.into_iter().fold(sample, |sample, grown| sample.with("memory_bytes", grown));
             sample
                 .with("kernel_ns", kernel.as_nanos() as u64)
                 .with("capacity_per_s", capacity)
@@ -1142,12 +1256,17 @@ fn work_ns(work: Steps) -> u64 {
 //
 // Every server is compared with the loop of its part under the same load. Ways to run tokio are compared with
 // `current_thread` as well, that with itself at the lowest load, N runtimes with one of several threads, and ways to compute
-// for long with computing in place.
+// for long with computing in place. With other connections, requests at once or longer answers, each server is compared with
+// itself without.
 
 // %%
 /// What else a server is compared with, and what changes.
 fn others(part: Part, server: Server) -> Vec<(&'static str, &'static str)> {
     match (part.name, server.name) {
+        ("disturbed", LOOKING) => vec![(TOKIO_ALONE, "events are looked for after each task")],
+        ("disturbed", name) if name.ends_with("event_interval=1") => {
+            vec![(YIELDING, "events are looked for after each task")]
+        }
         ("disturbed", name) if name.starts_with("tokio +") => {
             vec![(TOKIO_ALONE, "where marked requests compute")]
         }
@@ -1173,7 +1292,9 @@ pub fn study() -> Result<Study, harness::Error> {
     let study = Study::new("servers-open").rounds(2, 5).isolated(LIMIT).instructions(false).baseline(LOOP);
     let mut study = study.unit("request").samples(BURSTS).resources().uncounted();
     for part in PARTS {
-        study = study.group(format!("{} work={}", part.name, part.steps), limit::CROWDS);
+        let differs = part.differs();
+        let more = differs.as_ref().map_or("", |(_, parameter, _)| parameter);
+        study = study.group(format!("{} work={}{more}", part.name, part.steps), limit::CROWDS);
         for server in part.servers.iter().copied() {
             let proof = part.prove(server);
             for load in part.loads.iter().copied() {
@@ -1187,9 +1308,12 @@ pub fn study() -> Result<Study, harness::Error> {
                     let change = format!("{load} % of its capacity instead of {low} %");
                     study = study.also_compare(key.clone(), part.key(server, low), change);
                 }
+                if let Some((than, _, change)) = differs.clone() {
+                    study = study.also_compare(key.clone(), than.key(server, load), change);
+                }
                 let trial = move |bencher: &mut Bencher| part.trial(server, load, lasts, seed, bencher);
                 study = study.proven(key.clone(), proof.clone(), trial);
-                study = study.count(key.clone(), "units", 1).count(key, "connections", CONNECTIONS);
+                study = study.count(key.clone(), "units", 1).count(key, "connections", part.connections);
             }
         }
         study = study.control_of(part.key(part.servers[0], part.loads[0]));
@@ -1215,6 +1339,22 @@ mod tests {
     #[test]
     fn its_comparisons_make_sense() {
         study().unwrap().comparisons().unwrap();
+    }
+
+    #[test]
+    fn what_is_said_over_http_is_known_byte_by_byte() {
+        let (mut requests, mut answers) = (vec![], vec![]);
+        for number in [1, 2] {
+            Wire::Http { body: 40 }.compose([10, number], false, [&mut requests, &mut answers]);
+        }
+        let path = |number| format!("/000000000000000a/000000000000000{number}");
+        let of = |number| {
+            let path = path(number);
+            format!("GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: */*\r\n\r\n")
+        };
+        assert_eq!(String::from_utf8(requests).unwrap(), of(1) + &of(2));
+        let of = |number| format!("HTTP/1.1 200 OK\r\ncontent-length: 40\r\n\r\n{}......", path(number));
+        assert_eq!(String::from_utf8(answers).unwrap(), of(1) + &of(2));
     }
 
     #[test]
@@ -1267,5 +1407,5 @@ mod tests {
 //
 // # What next
 //
-// - Let connections send several requests without waiting for answers.
-// - Set `event_interval` and `global_queue_interval` in `yielding`, and see who waits longer.
+// - Let hyper write all answers to requests that came at once together (`pipeline_flush`).
+// - Set `global_queue_interval` in `looking`, and see who waits longer.

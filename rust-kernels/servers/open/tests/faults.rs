@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use servers::{Echo, Ended, LIMIT, Protocol, Tally, on_tokio_alone};
-use servers_open::{BASE, CONNECTIONS, Server};
+use servers_open::{BASE, CONNECTIONS, HTTP, Http, Part, Server, Wire};
 use zero_cost_loop::Steps;
 
 /// An echo, with a fault at the tenth request of all.
@@ -58,8 +58,18 @@ fn faulty<const FAULT: u8>(listener: TcpListener, work: Steps, tally: &Arc<Tally
 
 #[test]
 fn a_wrong_answer_is_found_out() {
-    let wrong = BASE.prove(Server { name: "wrong", serve: faulty::<WRONG> }).unwrap_err().to_string();
-    assert!(wrong.contains("was given another answer"), "{wrong}");
+    for part in [BASE, Part { depth: 16, ..BASE }] {
+        let wrong = part.prove(Server { name: "wrong", serve: faulty::<WRONG> }).unwrap_err().to_string();
+        assert!(wrong.contains("was given another answer"), "{wrong}");
+    }
+}
+
+#[test]
+fn an_answer_of_another_length_is_found_out() {
+    let part = Part { wire: Wire::Http { body: 1_024 }, ..HTTP };
+    let server = Server { name: "short", serve: on_tokio_alone::<Http<64>> };
+    let wrong = part.prove(server).unwrap_err().to_string();
+    assert!(wrong.contains("request 0 of connection 0 was given another answer"), "{wrong}");
 }
 
 /// In a closed loop one request for each connection would meet the stall. Those that arrive meanwhile do not wait for
