@@ -896,6 +896,9 @@ const SAID: [&str; 10] = [
     "waited",
 ];
 
+/// Connections that are opened at a time, which fits the queue of a listener.
+const BATCH: u64 = 64;
+
 /// How long the server has to begin to listen everywhere.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -905,13 +908,19 @@ impl Generator {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let [_, each] = part.wire.lengths();
         let (mut callers, mut buffer) = (vec![], vec![0; part.depth as usize * each + 1]);
-        for number in 0..part.connections {
-            let mut caller = Caller::open(address, number, part.wire)?;
-            caller.send(part.wire, 1, (0, false))?;
-            while caller.receive(&mut buffer)? == 0 {}
-            let flags = EventFlags::IN | EventFlags::ET;
-            epoll::add(&epoll, &caller.stream, EventData::new_u64(number), flags)?;
-            callers.push(caller);
+        while (callers.len() as u64) < part.connections {
+            let first = callers.len() as u64;
+            for number in first..part.connections.min(first + BATCH) {
+                let mut caller = Caller::open(address, number, part.wire)?;
+                caller.send(part.wire, 1, (0, false))?;
+                callers.push(caller);
+            }
+            for caller in &mut callers[first as usize..] {
+                while caller.receive(&mut buffer)? == 0 {}
+                let (number, flags) =
+                    (EventData::new_u64(caller.connection), EventFlags::IN | EventFlags::ET);
+                epoll::add(&epoll, &caller.stream, number, flags)?;
+            }
         }
         let timer =
             sleeps.then(|| timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)).transpose()?;
@@ -1008,15 +1017,21 @@ const ALL: &[Server] = &[
 /// Those that are compared where one thing is changed.
 const SOME: &[Server] = &[ALL[0], ALL[2], ALL[3], ALL[8]];
 
+/// With more or fewer connections.
+const FEW: &[Server] = &[SOME[0], SOME[1], SOME[3]];
+
 /// Those of HTTP, with answers of this length.
-const fn of_http<const BODY: usize>() -> [Server; 4] {
+const fn of_http<const BODY: usize>() -> [Server; 3] {
     [
         server(LOOP, servers::by_hand::<Http<BODY>>),
         server(TOKIO_ALONE, servers::on_tokio_alone::<Http<BODY>>),
         server("hyper", on_hyper::<BODY>),
-        server(ALL[8].name, servers::on_threads::<Http<BODY>>),
     ]
 }
+
+const OF_HTTP: [Server; 3] = of_http::<LENGTH>();
+const ALL_OF_HTTP: &[Server] =
+    &[OF_HTTP[0], OF_HTTP[1], OF_HTTP[2], server(ALL[8].name, servers::on_threads::<Http<LENGTH>>)];
 
 /// On two processors that the generator shares.
 const ON_TWO: &[Server] = &[
@@ -1065,7 +1080,7 @@ const AT_80: Part = Part { loads: &[80], servers: SOME, ..BASE };
 
 /// Small requests of HTTP, from which some parts differ in their turn.
 pub const HTTP: Part =
-    Part { name: "http", wire: Wire::Http { body: LENGTH }, servers: &of_http::<LENGTH>(), ..AT_80 };
+    Part { name: "http", wire: Wire::Http { body: LENGTH }, servers: ALL_OF_HTTP, ..AT_80 };
 
 /// The base first; then one thing is changed at a time: own work, connections, the protocol, requests at once, the length of
 /// answers, the processors, the marks.
@@ -1073,12 +1088,11 @@ pub const PARTS: [Part; 12] = [
     BASE,
     Part { steps: 5_000, ..AT_80 },
     Part { steps: 50_000, ..AT_80 },
-    Part { connections: 10, ..AT_80 },
-    Part { connections: 1_000, ..AT_80 },
-    // Opening them takes longer than all else.
-    Part { connections: 10_000, servers: &[SOME[0], SOME[1], SOME[3]], ..AT_80 },
+    Part { connections: 10, servers: FEW, ..AT_80 },
+    Part { connections: 1_000, servers: FEW, ..AT_80 },
+    Part { connections: 10_000, servers: FEW, ..AT_80 },
     HTTP,
-    Part { depth: 16, ..HTTP },
+    Part { depth: 16, servers: &OF_HTTP, ..HTTP },
     Part { wire: Wire::Http { body: 1_024 }, servers: &of_http::<1_024>(), ..HTTP },
     Part { wire: Wire::Http { body: 65_536 }, servers: &of_http::<65_536>(), ..HTTP },
     // A generator that shares its processors has time left.
@@ -1136,6 +1150,7 @@ fn least(lasts: Duration) -> u64 {
     5 * lasts.as_millis() as u64
 }
 
+// %%
 impl Part {
     /// Starts a server, whose requests do so many steps, and opens its connections. This process stays on the processors
     /// of the server.
