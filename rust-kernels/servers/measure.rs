@@ -135,9 +135,15 @@ pub struct Echo {
     /// Bytes of them that were written as answers.
     written: usize,
     work: Steps,
-    /// Requests answered, and bytes read.
-    requests: u64,
-    bytes: u64,
+    served: Served,
+}
+
+/// What one connection has done.
+pub struct Served {
+    /// Requests answered.
+    pub requests: u64,
+    /// Bytes read.
+    pub bytes: u64,
     tally: Arc<Tally>,
 }
 
@@ -149,8 +155,15 @@ pub struct Tally {
     bytes: AtomicU64,
 }
 
+impl Served {
+    /// Nothing yet.
+    pub fn new(tally: &Arc<Tally>) -> Self {
+        Self { requests: 0, bytes: 0, tally: Arc::clone(tally) }
+    }
+}
+
 /// Each connection counts for itself, so that threads do not meet at a counter with every request.
-impl Drop for Echo {
+impl Drop for Served {
     fn drop(&mut self) {
         self.tally.requests.fetch_add(self.requests, Ordering::Relaxed);
         self.tally.bytes.fetch_add(self.bytes, Ordering::Relaxed);
@@ -160,48 +173,62 @@ impl Drop for Echo {
 }
 
 // %% [markdown]
-// An end of an echo is used in turns: room for bytes to read, then bytes to write.
+// A server is generic over what its connections say. The server's end is used in turns: room for bytes to read, then
+// bytes to write.
 
 // %%
-impl Echo {
+/// What is said over a connection, as the server's end keeps it.
+pub trait Protocol: Send + 'static {
     /// A new connection. Its requests do this work.
-    pub fn new(work: Steps, tally: &Arc<Tally>) -> Self {
-        let (buffer, tally) = ([0; _], Arc::clone(tally));
-        Self { buffer, filled: 0, written: 0, work, requests: 0, bytes: 0, tally }
-    }
+    fn new(work: Steps, tally: &Arc<Tally>) -> Self;
 
     /// Where the next bytes belong. Not empty, once all answers are written.
-    pub fn spare_capacity(&mut self) -> &mut [u8] {
+    fn spare_capacity(&mut self) -> &mut [u8];
+
+    /// So many bytes came in. Does the work of the requests that are whole now.
+    fn take(&mut self, length: usize);
+
+    /// Answers that are not yet written.
+    fn answers(&self) -> &[u8];
+
+    /// So many bytes of them were written.
+    fn mark_written(&mut self, length: usize);
+
+    /// All of them were written.
+    fn mark_all_written(&mut self) {
+        self.mark_written(self.answers().len());
+    }
+}
+
+// %%
+impl Protocol for Echo {
+    fn new(work: Steps, tally: &Arc<Tally>) -> Self {
+        Self { buffer: [0; _], filled: 0, written: 0, work, served: Served::new(tally) }
+    }
+
+    fn spare_capacity(&mut self) -> &mut [u8] {
         &mut self.buffer[self.filled..]
     }
 
-    /// So many bytes came in. Does the work of the requests that are whole now.
-    pub fn take(&mut self, length: usize) {
+    fn take(&mut self, length: usize) {
         let before = self.filled / LENGTH;
         self.filled += length;
-        self.bytes += length as u64;
+        self.served.bytes += length as u64;
         (before..self.filled / LENGTH).for_each(|_| self.work.perform());
     }
 
-    /// Answers that are not yet written.
-    pub fn answers(&self) -> &[u8] {
+    fn answers(&self) -> &[u8] {
         &self.buffer[self.written..self.filled / LENGTH * LENGTH]
     }
 
-    /// So many bytes of them were written.
-    pub fn mark_written(&mut self, length: usize) {
+    fn mark_written(&mut self, length: usize) {
         self.written += length;
         if self.answers().is_empty() {
-            self.requests += (self.written / LENGTH) as u64;
+            self.served.requests += (self.written / LENGTH) as u64;
             self.buffer.copy_within(self.written..self.filled, 0);
             self.filled -= self.written;
             self.written = 0;
         }
-    }
-
-    /// All of them were written.
-    pub fn mark_all_written(&mut self) {
-        self.mark_written(self.answers().len());
     }
 }
 
@@ -226,11 +253,11 @@ impl Echo {
 // the table further down.
 
 // %%
+/// Why a server has ended.
+pub type Ended = io::Result<Infallible>;
+
 /// Serves connections of a listener, each request with so much work, until accepting fails.
-///
-/// # Errors
-/// Why it ended.
-pub type Serve = fn(TcpListener, Steps, &Arc<Tally>) -> io::Result<Infallible>;
+pub type Serve = fn(TcpListener, Steps, &Arc<Tally>) -> Ended;
 
 // %% [markdown]
 // # The servers
@@ -244,16 +271,19 @@ pub type Serve = fn(TcpListener, Steps, &Arc<Tally>) -> io::Result<Infallible>;
 // reported together with its last bytes, the loop reads to the end.
 
 // %%
-/// A connection of a server that is a loop.
-struct Connection {
-    stream: TcpStream,
-    echo: Echo,
+/// A connection of a server that waits for events.
+pub struct Connection<P> {
+    pub stream: TcpStream,
+    pub echo: P,
 }
 
-impl Connection {
+impl<P: Protocol> Connection<P> {
     /// Writes and reads as far as it goes at once; reads only if it is `readable`, and to the end if this is the `last`
     /// time. Says whether the connection is still open.
-    fn serve(&mut self, mut readable: bool, last: bool) -> io::Result<bool> {
+    ///
+    /// # Errors
+    /// That of the connection, which has ended.
+    pub fn serve(&mut self, mut readable: bool, last: bool) -> io::Result<bool> {
         loop {
             while !self.echo.answers().is_empty() {
                 match self.stream.write(self.echo.answers()) {
@@ -289,7 +319,10 @@ fn still_open(error: io::Error) -> io::Result<bool> {
 
 // %%
 /// The next connection of a non-blocking listener, if there is one.
-fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
+///
+/// # Errors
+/// Why it cannot accept.
+pub fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
     loop {
         match accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
             Ok(stream) => {
@@ -315,7 +348,7 @@ const SLOTS: usize = 16_384;
 const LISTENER: usize = usize::MAX - 1;
 
 /// A loop by hand, on epoll.
-pub fn by_hand(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+pub fn by_hand<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     listener.set_nonblocking(true)?;
     let epoll = epoll::create(CreateFlags::CLOEXEC)?;
     epoll::add(&epoll, &listener, EventData::new_u64(LISTENER as u64), EventFlags::IN)?;
@@ -330,7 +363,7 @@ pub fn by_hand(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Re
                 let Some(stream) = accept(&listener)? else { continue };
                 let entry = slots.vacant_entry();
                 epoll::add(&epoll, &stream, EventData::new_u64(entry.key() as u64), everything)?;
-                entry.insert(Connection { stream, echo: Echo::new(work, tally) });
+                entry.insert(Connection { stream, echo: P::new(work, tally) });
             } else {
                 let last = flags.intersects(ends);
                 let readable = last || flags.contains(EventFlags::IN);
@@ -350,9 +383,9 @@ pub fn by_hand(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Re
 
 // %%
 /// A loop on `polling`.
-pub fn on_polling(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+pub fn on_polling<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     listener.set_nonblocking(true)?;
-    let (mut slots, mut events) = (Slab::<Connection>::new(), Events::new());
+    let (mut slots, mut events) = (Slab::<Connection<P>>::new(), Events::new());
     // Declared after the connections, so dropped before them.
     let poller = Poller::new()?;
     // SAFETY: the listener is dropped after the poller.
@@ -364,7 +397,7 @@ pub fn on_polling(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io:
             if event.key == LISTENER {
                 poller.modify(&listener, polling::Event::readable(LISTENER))?;
                 let Some(stream) = accept(&listener)? else { continue };
-                let slot = slots.insert(Connection { stream, echo: Echo::new(work, tally) });
+                let slot = slots.insert(Connection { stream, echo: P::new(work, tally) });
                 // SAFETY: a connection is deleted from the poller before it leaves its slot, or dropped after the
                 // poller.
                 unsafe { poller.add(&slots[slot].stream, polling::Event::readable(slot))? };
@@ -394,7 +427,7 @@ pub fn on_polling(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io:
 type Sockets = Reactor<Epoll<TcpStream>, Timed<()>>;
 
 /// Serves a connection on the frontier.
-async fn echo_on_frontier(mut stream: Io<'_, Epoll<TcpStream>, Timed<()>>, mut echo: Echo) {
+async fn echo_on_frontier<P: Protocol>(mut stream: Io<'_, Epoll<TcpStream>, Timed<()>>, mut echo: P) {
     while let Ok(length @ 1..) = stream.read(echo.spare_capacity()).await {
         echo.take(length);
         while !echo.answers().is_empty() {
@@ -405,7 +438,7 @@ async fn echo_on_frontier(mut stream: Io<'_, Epoll<TcpStream>, Timed<()>>, mut e
 }
 
 /// Serves on the frontier.
-pub fn on_frontier(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+pub fn on_frontier<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     listener.set_nonblocking(true)?;
     let reactor = Sockets::new(Epoll::new()?, SLOTS)?;
     let executor = Executor::new(&reactor, SLOTS);
@@ -414,7 +447,7 @@ pub fn on_frontier(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io
         loop {
             let stream = listener.attempt(|listener| accept(listener).transpose().ok_or(WouldBlock)).await?;
             let stream = Io::in_entry(&reactor, stream, ())?;
-            let serve = || echo_on_frontier(stream, Echo::new(work, tally));
+            let serve = || echo_on_frontier(stream, P::new(work, tally));
             executor.spawn(serve)?;
         }
     })
@@ -428,7 +461,10 @@ pub fn on_frontier(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io
 
 // %%
 /// Serves a connection on tokio.
-async fn echo_on_tokio(mut stream: tokio::net::TcpStream, mut echo: Echo) -> io::Result<()> {
+///
+/// # Errors
+/// That of the connection, which has ended.
+pub async fn echo_on_tokio<P: Protocol>(mut stream: tokio::net::TcpStream, mut echo: P) -> io::Result<()> {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     loop {
         match stream.read(echo.spare_capacity()).await? {
@@ -441,31 +477,31 @@ async fn echo_on_tokio(mut stream: tokio::net::TcpStream, mut echo: Echo) -> io:
 }
 
 /// Serves on a runtime of tokio.
-fn on_tokio(
+pub fn on_tokio<P: Protocol>(
     mut runtime: tokio::runtime::Builder,
     listener: TcpListener,
     work: Steps,
     tally: &Arc<Tally>,
-) -> io::Result<Infallible> {
+) -> Ended {
     listener.set_nonblocking(true)?;
     runtime.enable_io().build()?.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         loop {
             let (stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            tokio::spawn(echo_on_tokio(stream, Echo::new(work, tally)));
+            tokio::spawn(echo_on_tokio(stream, P::new(work, tally)));
         }
     })
 }
 
 /// tokio with one thread.
-pub fn on_tokio_alone(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
-    on_tokio(tokio::runtime::Builder::new_current_thread(), listener, work, tally)
+pub fn on_tokio_alone<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
+    on_tokio::<P>(tokio::runtime::Builder::new_current_thread(), listener, work, tally)
 }
 
 /// tokio with as many threads as there are processors.
-pub fn on_tokio_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
-    on_tokio(tokio::runtime::Builder::new_multi_thread(), listener, work, tally)
+pub fn on_tokio_threads<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
+    on_tokio::<P>(tokio::runtime::Builder::new_multi_thread(), listener, work, tally)
 }
 
 // %% [markdown]
@@ -476,7 +512,7 @@ pub fn on_tokio_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) 
 
 // %%
 /// Serves a connection on smol.
-async fn echo_on_smol(mut stream: smol::Async<TcpStream>, mut echo: Echo) -> io::Result<()> {
+async fn echo_on_smol<P: Protocol>(mut stream: smol::Async<TcpStream>, mut echo: P) -> io::Result<()> {
     use smol::io::{AsyncReadExt, AsyncWriteExt};
     loop {
         match stream.read(echo.spare_capacity()).await? {
@@ -489,14 +525,14 @@ async fn echo_on_smol(mut stream: smol::Async<TcpStream>, mut echo: Echo) -> io:
 }
 
 /// smol with one thread.
-pub fn on_smol(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+pub fn on_smol<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
     let listener = smol::Async::new(listener)?;
     let executor = smol::LocalExecutor::new();
     smol::block_on(executor.run(async {
         loop {
             let (stream, _) = listener.accept().await?;
             stream.get_ref().set_nodelay(true)?;
-            executor.spawn(echo_on_smol(stream, Echo::new(work, tally))).detach();
+            executor.spawn(echo_on_smol(stream, P::new(work, tally))).detach();
         }
     }))
 }
@@ -510,7 +546,7 @@ pub fn on_smol(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Re
 //     fn bytes<S, F>(_: impl FnOnce(S, Echo) -> F) -> usize {
 //         size_of::<F>()
 //     }
-//     println!("{} bytes of Echo, {} with the loop's socket", size_of::<Echo>(), size_of::<Connection>());
+//     println!("{} bytes of Echo, {} with the loop's socket", size_of::<Echo>(), size_of::<Connection<Echo>>());
 //     println!(
 //         "futures: frontier {}, tokio {}, smol {}",
 //         bytes(echo_on_frontier), bytes(echo_on_tokio), bytes(echo_on_smol)
@@ -528,8 +564,8 @@ pub fn on_smol(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Re
 const STACK: usize = 64 * 1024;
 
 /// A thread for each connection.
-pub fn on_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
-    let serve = |mut stream: TcpStream, mut echo: Echo| -> io::Result<()> {
+pub fn on_threads<P: Protocol>(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
+    let serve = |mut stream: TcpStream, mut echo: P| -> io::Result<()> {
         loop {
             match stream.read(echo.spare_capacity())? {
                 0 => return Ok(()),
@@ -543,7 +579,7 @@ pub fn on_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io:
     loop {
         let (stream, _) = listener.accept()?;
         stream.set_nodelay(true)?;
-        let echo = Echo::new(work, tally);
+        let echo = P::new(work, tally);
         let thread = thread::Builder::new().stack_size(STACK).spawn(move || serve(stream, echo));
         number += 1;
         thread.map_err(|error| {
@@ -562,12 +598,18 @@ pub fn on_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io:
 
 // %%
 /// Sends some numbers to the other process.
-fn send_numbers<const N: usize>(mut pipe: &UnixStream, numbers: [u64; N]) -> io::Result<()> {
+///
+/// # Errors
+/// If it has gone.
+pub fn send_numbers<const N: usize>(mut pipe: &UnixStream, numbers: [u64; N]) -> io::Result<()> {
     numbers.iter().try_for_each(|number| pipe.write_all(&number.to_le_bytes()))
 }
 
 /// Waits for some numbers from the other process.
-fn receive_numbers<const N: usize>(mut pipe: &UnixStream) -> io::Result<[u64; N]> {
+///
+/// # Errors
+/// If it has gone.
+pub fn receive_numbers<const N: usize>(mut pipe: &UnixStream) -> io::Result<[u64; N]> {
     let mut numbers = [0; N];
     for number in &mut numbers {
         let mut bytes = [0; 8];
@@ -597,18 +639,27 @@ struct Peer {
     received: usize,
 }
 
+/// Opens a connection of this number.
+///
+/// # Errors
+/// If there is no port for it, and what else may fail.
+pub fn connect(address: SocketAddr, connection: u64) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).map_err(|error| match error.kind() {
+        ErrorKind::AddrNotAvailable => {
+            let remedy = "widen net.ipv4.ip_local_port_range";
+            io::Error::other(format!("no port for connection {connection} ({error}): {remedy}"))
+        }
+        _ => error,
+    })?;
+    stream.set_nodelay(true)?;
+    set_socket_linger(&stream, Some(Duration::ZERO))?;
+    Ok(stream)
+}
+
 impl Peer {
     fn connect(address: SocketAddr, connection: u64) -> io::Result<Self> {
-        let stream = TcpStream::connect(address).map_err(|error| match error.kind() {
-            ErrorKind::AddrNotAvailable => {
-                let remedy = "widen net.ipv4.ip_local_port_range";
-                io::Error::other(format!("no port for connection {connection} ({error}): {remedy}"))
-            }
-            _ => error,
-        })?;
-        stream.set_nodelay(true)?;
-        set_socket_linger(&stream, Some(Duration::ZERO))?;
         let (answer, sent) = ([0; _], Instant::now());
+        let stream = connect(address, connection)?;
         Ok(Self { stream, connection, answered: 0, sent, answer, received: 0 })
     }
 }
@@ -737,7 +788,7 @@ fn send_requests(peers: &mut [Peer], epoll: &OwnedFd, load: Load, requests: u64)
 
 // %%
 /// What they say when they are there, and when all connections are open.
-const READY: u64 = 1;
+pub const READY: u64 = 1;
 
 /// Connections that are reset at a time, and how long the queue has to empty.
 const RESET_BATCH: usize = 250;
@@ -759,11 +810,16 @@ fn clients(address: SocketAddr, load: Load, pipe: &UnixStream) -> io::Result<()>
             [requests] => send_numbers(pipe, send_requests(&mut peers, &epoll, load, requests)?)?,
         }
     }
+    hang_up(peers);
+    Ok(())
+}
+
+/// Resets connections.
+pub fn hang_up<T>(mut peers: Vec<T>) {
     while !peers.is_empty() {
         peers.truncate(peers.len().saturating_sub(RESET_BATCH));
         thread::sleep(PAUSE);
     }
-    Ok(())
 }
 
 // %% [markdown]
@@ -836,33 +892,33 @@ fn raise_file_limit(connections: u64) -> Result<(), String> {
 pub struct Session {
     pipe: UnixStream,
     clients: JoinHandle<Result<(), String>>,
-    server: JoinHandle<io::Result<Infallible>>,
+    server: JoinHandle<Ended>,
     /// The server's, to shut it down.
     listener: TcpListener,
     tally: Arc<Tally>,
-    load: Load,
+    connections: u64,
+    /// Bytes of a request.
+    length: u64,
     /// Requests that were answered, one for each connection at the beginning.
     requests: u64,
     /// Bytes by which the server's memory has grown while its connections were opened and served once, where the system
     /// tells.
-    grown: Option<u64>,
+    pub grown: Option<u64>,
 }
 
-/// Forks the clients of the server at this address.
-fn fork_clients(address: SocketAddr, load: Load, pipe: UnixStream) -> JoinHandle<Result<(), String>> {
+/// Forks the clients of a server.
+fn fork_clients(
+    play: impl FnOnce(&UnixStream) -> io::Result<()> + Send + 'static,
+    pipe: UnixStream,
+) -> JoinHandle<Result<(), String>> {
     thread::spawn(move || {
-        let play = || clients(address, load, &pipe).map_err(|error| error.to_string());
+        let play = || play(&pipe).map_err(|error| error.to_string());
         harness::isolated(LIMIT, play).flatten()
     })
 }
 
 /// Starts the server. When it ends, its clients find a listener that is shut down, not one that does not answer.
-fn start(
-    serve: Serve,
-    listener: TcpListener,
-    work: Steps,
-    tally: Arc<Tally>,
-) -> JoinHandle<io::Result<Infallible>> {
+fn start(serve: Serve, listener: TcpListener, work: Steps, tally: Arc<Tally>) -> JoinHandle<Ended> {
     thread::spawn(move || {
         let closing = listener.try_clone()?;
         let ended = serve(listener, work, &tally);
@@ -883,23 +939,39 @@ impl Session {
     /// # Errors
     /// What failed.
     pub fn open(serve: Serve, load: Load) -> Result<Self, String> {
-        raise_file_limit(load.connections)?;
-        let mut session = Self::begin(serve, load).map_err(|error| error.to_string())?;
+        let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (address, listener) = bound.map_err(|error| error.to_string())?;
+        let play = move |pipe: &UnixStream| clients(address, load, pipe);
+        Self::open_with((listener, serve, load.steps), (load.connections, LENGTH), play)
+    }
+
+    /// The same with a listener and clients of one's own, so many, whose requests have this length. The clients say that they
+    /// are there, wait for a word, connect, are served once each, and say so.
+    ///
+    /// # Errors
+    /// What failed.
+    pub fn open_with(
+        (listener, serve, steps): (TcpListener, Serve, u32),
+        (connections, length): (u64, usize),
+        play: impl FnOnce(&UnixStream) -> io::Result<()> + Send + 'static,
+    ) -> Result<Self, String> {
+        raise_file_limit(connections)?;
+        let begin = || {
+            let (pipe, theirs) = UnixStream::pair()?;
+            let clients = fork_clients(play, theirs);
+            // If they are not there, `connect` finds that out.
+            let _ = receive_numbers::<1>(&pipe);
+            let tally = Arc::default();
+            let server = start(serve, listener.try_clone()?, Steps(steps), Arc::clone(&tally));
+            let (length, requests) = (length as u64, connections);
+            Ok(Self { pipe, clients, server, listener, tally, connections, length, requests, grown: None })
+        };
+        let mut session = begin().map_err(|error: io::Error| error.to_string())?;
         match session.connect() {
             Ok(()) => Ok(session),
             Err(error) => Err(session.end().unwrap_or_else(|| error.to_string())),
         }
-    }
-
-    fn begin(serve: Serve, load: Load) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let (pipe, theirs) = UnixStream::pair()?;
-        let clients = fork_clients(listener.local_addr()?, load, theirs);
-        // If they are not there, `connect` finds that out.
-        let _ = receive_numbers::<1>(&pipe);
-        let tally = Arc::default();
-        let server = start(serve, listener.try_clone()?, Steps(load.steps), Arc::clone(&tally));
-        Ok(Self { pipe, clients, server, listener, tally, load, requests: load.connections, grown: None })
     }
 
     fn connect(&mut self) -> io::Result<()> {
@@ -916,18 +988,33 @@ impl Session {
 
 // %%
 impl Session {
+    /// Lets the clients send so many requests, and tells them more about it. Returns what they say of it, and the server's
+    /// processor time meanwhile, with the kernel's part.
+    ///
+    /// # Errors
+    /// If the clients have gone.
+    pub fn ask<const TOLD: usize, const SAID: usize>(
+        &mut self,
+        requests: u64,
+        told: [u64; TOLD],
+    ) -> io::Result<([u64; SAID], Duration, Duration)> {
+        let before = processor_time();
+        send_numbers(&self.pipe, [requests])?;
+        send_numbers(&self.pipe, told)?;
+        let said = receive_numbers(&self.pipe)?;
+        let after = processor_time();
+        self.requests += requests;
+        Ok((said, after.0 - before.0, after.1.saturating_sub(before.1)))
+    }
+
     /// One sample: so many requests. Its time is the processor time of the server.
     ///
     /// # Errors
     /// If the clients have gone.
     pub fn send_requests(&mut self, requests: u64) -> io::Result<Sample> {
-        let before = processor_time();
-        send_numbers(&self.pipe, [requests])?;
-        let [wall, p50, p99, max] = receive_numbers(&self.pipe)?;
-        let after = processor_time();
-        self.requests += requests;
-        let sample = Sample::new(requests, after.0 - before.0)
-            .with("kernel_ns", after.1.saturating_sub(before.1).as_nanos() as u64)
+        let ([wall, p50, p99, max], used, kernel) = self.ask(requests, [])?;
+        let sample = Sample::new(requests, used)
+            .with("kernel_ns", kernel.as_nanos() as u64)
             .with("wall_ns", wall)
             .with("p50_ns", p50)
             .with("p99_ns", p99)
@@ -969,12 +1056,12 @@ impl Session {
         let sent = send_numbers(&self.pipe, [0]);
         let deadline = Instant::now() + LIMIT / 4;
         let ended = || self.tally.ended.load(Ordering::Acquire);
-        while sent.is_ok() && ended() < self.load.connections && Instant::now() < deadline {
+        while sent.is_ok() && ended() < self.connections && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));
         }
         let (tally, requests) = (Arc::clone(&self.tally), self.requests);
         let counted = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let expected = [self.load.connections, requests, requests * LENGTH as u64];
+        let expected = [self.connections, requests, requests * self.length];
         let found = [ended(), counted(&tally.requests), counted(&tally.bytes)];
         if let Some(wrong) = self.end() {
             return Err(format!("{key}: {wrong}").into());
@@ -1008,13 +1095,13 @@ pub const TOKIO_THREADS: &str = "tokio multi_thread";
 
 /// All servers.
 pub const VARIANTS: [Variant; 7] = [
-    Variant { name: LOOP, serve: by_hand },
-    Variant { name: "frontier", serve: on_frontier },
-    Variant { name: "polling", serve: on_polling },
-    Variant { name: TOKIO_ALONE, serve: on_tokio_alone },
-    Variant { name: TOKIO_THREADS, serve: on_tokio_threads },
-    Variant { name: "smol", serve: on_smol },
-    Variant { name: "thread per connection", serve: on_threads },
+    Variant { name: LOOP, serve: by_hand::<Echo> },
+    Variant { name: "frontier", serve: on_frontier::<Echo> },
+    Variant { name: "polling", serve: on_polling::<Echo> },
+    Variant { name: TOKIO_ALONE, serve: on_tokio_alone::<Echo> },
+    Variant { name: TOKIO_THREADS, serve: on_tokio_threads::<Echo> },
+    Variant { name: "smol", serve: on_smol::<Echo> },
+    Variant { name: "thread per connection", serve: on_threads::<Echo> },
 ];
 
 // %% [markdown]
@@ -1241,8 +1328,8 @@ mod tests {
 // - Memory is that of the process. What the kernel keeps for each connection (two sockets, and for a thread its kernel
 //   stack) is not in it.
 // - What the kernel does in threads of its own is in neither side's processor time.
-// - The load is closed: no client sends while it waits for an answer. Under a load with a fixed arrival rate latencies are
-//   larger, and unbounded where a server cannot keep up.
+// - The load is closed: no client sends while it waits for an answer. [The open loop](open.ipynb) sends at a rate, whether
+//   answers come or not.
 //
 // # What next
 //

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-use servers::{Echo, LENGTH, Load, Serve, Tally, Variant};
+use servers::{Echo, LENGTH, Load, Protocol, Serve, Tally, Variant};
 use zero_cost_loop::Steps;
 
 /// Serves one connection after the other, until it has gone.
