@@ -45,9 +45,9 @@ MEASURED = {
     "runtimes-std-mutex": Study("runtimes/std-mutex", quick=3, standard=7),
     "async-fn": Study("async-fn/measure", quick=5, standard=50),
     "async-fn-stopping": Study("async-fn/stopping", quick=5, standard=40),
-    "channels": Study("channels/measure", quick=2, standard=27),
-    "channels-threads": Study("channels/threads", quick=6, standard=48),
-    "locks": Study("locks/measure", quick=3, standard=60),
+    "channels": Study("channels/measure", quick=2, standard=29),
+    "channels-threads": Study("channels/threads", quick=8, standard=64),
+    "locks": Study("locks/measure", quick=4, standard=69),
 }
 
 
