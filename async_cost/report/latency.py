@@ -35,6 +35,7 @@ CAUTION = (
     "Compare rows within a block. Averages over builds and hours, of notebook cells, on cloud machines with two cores; "
     "single builds differ. Not measured: `io_uring`, a network."
 )
+ELSEWHERE = "So far on one other machine, beside whose numbers those above do not stand:"
 #: What the machine of a reader is called beside the committed ones.
 YOURS = "yours"
 HOW = "Time for one, on a log scale; + is what it adds"
@@ -115,7 +116,17 @@ def _in_lead(own: Mapping[str, float]) -> tuple[str, str, str, str]:
 
 def screen(numbers: Numbers, pages: str, picture: str) -> str:
     """Return the first screen where a repository is hosted, in Markdown: sentences, picture, table, what to do."""
-    return "\n\n".join([lead(numbers), picture, markdown(numbers, pages), advice(numbers)])
+    parts = [lead(numbers), picture, markdown(numbers, pages), elsewhere(numbers, pages), advice(numbers)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def elsewhere(numbers: Numbers, pages: str) -> str:
+    """Return the rows that only other committed machines have, as Markdown, with a sentence; nothing if there are none."""
+    above = {latency.id for latency in _known(numbers)}
+    others = {name: own for name, own in committed(every=True).items() if name not in numbers}
+    left = {name: {id: ns for id, ns in own.items() if id not in above} for name, own in others.items()}
+    left = {name: own for name, own in left.items() if own}
+    return f"{ELSEWHERE}\n\n{markdown(left, pages)}" if left else ""
 
 
 def beside_committed(run: Run) -> dict[str, dict[str, float]]:

@@ -66,7 +66,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use crossfire::{AsyncRx, MAsyncTx, MTx, mpsc as of_crossfire};
+use crossfire::{AsyncRx, AsyncTx, MAsyncTx, MTx, mpsc as of_crossfire, spsc as for_one};
 use futures::{FutureExt, SinkExt, StreamExt, channel::mpsc as of_futures};
 use harness::{Bencher, Counts, Key, Study, UnequalWork, limit, prove};
 use tokio::runtime::Builder;
@@ -108,91 +108,80 @@ pub const UNBOUNDED: usize = usize::MAX;
 // sender, one less is asked for.
 
 // %%
-/// What [`Channel`] asks for, of a library: its name, the types of its ends, and how it is opened, sends and receives. The
-/// `impl` stands around it, since a later cell does not see one that a macro makes.
+/// Channels of libraries: each with its name, the types of its ends, and how it is opened, sends and receives.
 #[macro_export]
-macro_rules! channel {
-    ($name:literal, $sender:ty, $receiver:ty, |$capacity:ident| $open:expr,
-     |$to:ident, $message:ident| $send:expr, |$from:ident| $receive:expr) => {
-        const NAME: &str = $name;
-        type Sender<T: Item> = $sender;
-        type Receiver<T: Item> = $receiver;
+macro_rules! libraries {
+    ($($channel:ident, $name:literal, $sender:ty, $receiver:ty, |$capacity:ident| $open:expr,
+       |$to:ident, $message:ident| $send:expr, |$from:ident| $receive:expr;)*) => {$(
+        pub struct $channel;
 
-        fn open<T: Item>($capacity: usize) -> Ends<Self, T> {
-            $open
+        impl Channel for $channel {
+            const NAME: &str = $name;
+            type Sender<T: Item> = $sender;
+            type Receiver<T: Item> = $receiver;
+
+            fn open<T: Item>($capacity: usize) -> Ends<Self, T> {
+                $open
+            }
+
+            async fn send<T: Item>($to: &mut Self::Sender<T>, $message: T) -> bool {
+                $send.is_ok()
+            }
+
+            async fn receive<T: Item>($from: &mut Self::Receiver<T>) -> Option<T> {
+                $receive
+            }
         }
-
-        async fn send<T: Item>($to: &mut Self::Sender<T>, $message: T) -> bool {
-            $send.is_ok()
-        }
-
-        async fn receive<T: Item>($from: &mut Self::Receiver<T>) -> Option<T> {
-            $receive
-        }
-    };
-}
-
-/// One of two calls, by whether there is a capacity.
-#[macro_export]
-macro_rules! bounded_or_not {
-    ($capacity:ident, $bounded:path, $unbounded:path) => {
-        if $capacity == UNBOUNDED { $unbounded() } else { $bounded($capacity) }
-    };
+    )*};
 }
 
 // %% [markdown]
-// The libraries, in the order of the tables:
+// The libraries, in the order of the tables. crossfire has a cheaper type for one sender, which cannot be cloned.
 
 // %%
-pub struct TokioChannel;
-impl Channel for TokioChannel {
-    channel! { "tokio", of_tokio::Sender<T>, of_tokio::Receiver<T>,
-    |capacity| of_tokio::channel(capacity), |to, message| to.send(message).await, |from| from.recv().await }
+/// A sender that has no other.
+pub struct Only<T: Item>(AsyncTx<for_one::Array<T>>);
+
+impl<T: Item> Clone for Only<T> {
+    fn clone(&self) -> Self {
+        unreachable!("no program with one producer clones its sender")
+    }
 }
-pub struct TokioUnbounded;
-impl Channel for TokioUnbounded {
-    channel! { "tokio", of_tokio::UnboundedSender<T>, of_tokio::UnboundedReceiver<T>,
-    |_capacity| of_tokio::unbounded_channel(), |to, message| to.send(message), |from| from.recv().await }
+
+/// Channels of libraries. A later cell sees what a macro makes if it is in a module.
+pub mod of_libraries {
+    use super::*;
+
+    libraries! {
+        TokioChannel, "tokio", of_tokio::Sender<T>, of_tokio::Receiver<T>,
+            |capacity| of_tokio::channel(capacity), |to, message| to.send(message).await, |from| from.recv().await;
+        TokioUnbounded, "tokio", of_tokio::UnboundedSender<T>, of_tokio::UnboundedReceiver<T>,
+            |_capacity| of_tokio::unbounded_channel(), |to, message| to.send(message), |from| from.recv().await;
+        AsyncChannel, "async-channel", async_channel::Sender<T>, async_channel::Receiver<T>,
+            |capacity| if capacity == UNBOUNDED { async_channel::unbounded() } else { async_channel::bounded(capacity) },
+            |to, message| to.send(message).await, |from| from.recv().await.ok();
+        Flume, "flume", flume::Sender<T>, flume::Receiver<T>,
+            |capacity| if capacity == UNBOUNDED { flume::unbounded() } else { flume::bounded(capacity) },
+            |to, message| to.send_async(message).await, |from| from.recv_async().await.ok();
+        Kanal, "kanal", kanal::AsyncSender<T>, kanal::AsyncReceiver<T>,
+            |capacity| if capacity == UNBOUNDED { kanal::unbounded_async() } else { kanal::bounded_async(capacity) },
+            |to, message| to.send(message).await, |from| from.recv().await.ok();
+        Crossfire, "crossfire", MAsyncTx<of_crossfire::Array<T>>, AsyncRx<of_crossfire::Array<T>>,
+            |capacity| of_crossfire::bounded_async(capacity), |to, message| to.send(message).await,
+            |from| from.recv().await.ok();
+        CrossfireForOne, "crossfire spsc", Only<T>, AsyncRx<for_one::Array<T>>,
+            |capacity| { let (to, from) = for_one::bounded_async(capacity); (Only(to), from) },
+            |to, message| to.0.send(message).await, |from| from.recv().await.ok();
+        CrossfireUnbounded, "crossfire", MTx<of_crossfire::List<T>>, AsyncRx<of_crossfire::List<T>>,
+            |_capacity| of_crossfire::unbounded_async(), |to, message| to.send(message), |from| from.recv().await.ok();
+        Futures, "futures", of_futures::Sender<T>, of_futures::Receiver<T>,
+            |capacity| of_futures::channel(capacity - 1), |to, message| to.send(message).await, |from| from.next().await;
+        FuturesUnbounded, "futures", of_futures::UnboundedSender<T>, of_futures::UnboundedReceiver<T>,
+            |_capacity| of_futures::unbounded(), |to, message| to.unbounded_send(message), |from| from.next().await;
+    }
 }
-pub struct AsyncChannel;
-impl Channel for AsyncChannel {
-    channel! { "async-channel", async_channel::Sender<T>, async_channel::Receiver<T>,
-    |capacity| bounded_or_not!(capacity, async_channel::bounded, async_channel::unbounded),
-    |to, message| to.send(message).await, |from| from.recv().await.ok() }
-}
-pub struct Flume;
-impl Channel for Flume {
-    channel! { "flume", flume::Sender<T>, flume::Receiver<T>,
-    |capacity| bounded_or_not!(capacity, flume::bounded, flume::unbounded),
-    |to, message| to.send_async(message).await, |from| from.recv_async().await.ok() }
-}
-pub struct Kanal;
-impl Channel for Kanal {
-    channel! { "kanal", kanal::AsyncSender<T>, kanal::AsyncReceiver<T>,
-    |capacity| bounded_or_not!(capacity, kanal::bounded_async, kanal::unbounded_async),
-    |to, message| to.send(message).await, |from| from.recv().await.ok() }
-}
-pub struct Crossfire;
-impl Channel for Crossfire {
-    channel! { "crossfire", MAsyncTx<of_crossfire::Array<T>>, AsyncRx<of_crossfire::Array<T>>,
-    |capacity| of_crossfire::bounded_async(capacity),
-    |to, message| to.send(message).await, |from| from.recv().await.ok() }
-}
-pub struct CrossfireUnbounded;
-impl Channel for CrossfireUnbounded {
-    channel! { "crossfire", MTx<of_crossfire::List<T>>, AsyncRx<of_crossfire::List<T>>,
-    |_capacity| of_crossfire::unbounded_async(), |to, message| to.send(message), |from| from.recv().await.ok() }
-}
-pub struct Futures;
-impl Channel for Futures {
-    channel! { "futures", of_futures::Sender<T>, of_futures::Receiver<T>,
-    |capacity| of_futures::channel(capacity - 1), |to, message| to.send(message).await, |from| from.next().await }
-}
-pub struct FuturesUnbounded;
-impl Channel for FuturesUnbounded {
-    channel! { "futures", of_futures::UnboundedSender<T>, of_futures::UnboundedReceiver<T>,
-    |_capacity| of_futures::unbounded(), |to, message| to.unbounded_send(message), |from| from.next().await }
-}
+
+pub use of_libraries::*;
 
 // %% [markdown]
 // # The smallest bounded channel
@@ -555,7 +544,7 @@ pub trait Runtime: 'static {
     /// Runs the root in a task, and waits until it is ready.
     fn run<T: Send + 'static>(&self, root: impl Future<Output = T> + Send + 'static) -> T;
     /// Runs the root by the runtime's own `block_on`.
-    fn block_on<T>(&self, root: impl Future<Output = T>) -> T;
+    fn block_on<T: Send>(&self, root: impl Future<Output = T> + Send) -> T;
 }
 
 /// tokio with so many workers; none: on the calling thread.
@@ -576,7 +565,7 @@ impl<const WORKERS: usize> Runtime for Tokio<WORKERS> {
         self.0.block_on(self.0.spawn(root)).expect("the root does not panic")
     }
 
-    fn block_on<T>(&self, root: impl Future<Output = T>) -> T {
+    fn block_on<T: Send>(&self, root: impl Future<Output = T> + Send) -> T {
         self.0.block_on(root)
     }
 }
@@ -599,7 +588,7 @@ impl Runtime for Smol {
         self.block_on(SMOL.spawn(root))
     }
 
-    fn block_on<T>(&self, root: impl Future<Output = T>) -> T {
+    fn block_on<T: Send>(&self, root: impl Future<Output = T> + Send) -> T {
         futures::executor::block_on(SMOL.run(root))
     }
 }
@@ -656,41 +645,69 @@ async fn watch<F: Future>(watched: bool, task: F) -> F::Output {
 }
 
 // %% [markdown]
-// What is sent, and who sends it.
+// What is sent: by value, or in a box, which is moved as a pointer and has to be allocated and freed.
 
 // %%
-/// A message of so many words: its number, in each of them.
-pub type Message<const WORDS: usize> = [u64; WORDS];
+/// What is sent: a number, as often as there is room for it.
+pub trait Message: Item {
+    fn of(number: u64) -> Self;
+    fn number(&self) -> u64;
+}
 
+impl<const WORDS: usize> Message for [u64; WORDS] {
+    fn of(number: u64) -> Self {
+        [number; WORDS]
+    }
+
+    fn number(&self) -> u64 {
+        self[WORDS - 1]
+    }
+}
+
+/// Filled where it stays: what is moved is a pointer.
+impl<const WORDS: usize> Message for Box<[u64; WORDS]> {
+    fn of(number: u64) -> Self {
+        vec![number; WORDS].try_into().expect("so many words")
+    }
+
+    fn number(&self) -> u64 {
+        self[WORDS - 1]
+    }
+}
+
+// %% [markdown]
+// Who sends, and who receives? In a stream the one sends and the other receives; in an exchange both do both.
+
+// %%
 /// Sends messages of these numbers.
 ///
 /// # Panics
 /// If the receiver is gone.
-pub async fn produce<C: Channel, const WORDS: usize>(mut to: C::Sender<Message<WORDS>>, numbers: Range<u64>) {
+pub async fn produce<C: Channel, M: Message>(mut to: C::Sender<M>, numbers: Range<u64>) {
     for number in numbers {
-        assert!(C::send(&mut to, black_box([number; WORDS])).await, "the receiver waits for all");
+        assert!(C::send(&mut to, black_box(M::of(number))).await, "the receiver waits for all");
     }
 }
 
 /// Receives messages until there are no more: how many, and the sum of their numbers.
-pub async fn consume<C: Channel, const WORDS: usize>(from: &mut C::Receiver<Message<WORDS>>) -> [u64; 2] {
+pub async fn consume<C: Channel, M: Message>(from: &mut C::Receiver<M>) -> [u64; 2] {
     let (mut received, mut sum) = (0, 0);
     while let Some(message) = C::receive(from).await {
         received += 1;
-        sum += black_box(message)[WORDS - 1];
+        sum += black_box(message).number();
     }
     [received, sum]
 }
 
 /// Answers each burst with the sum of its numbers.
-pub async fn answer<C: Channel, const WORDS: usize>((mut to, mut from): Ends<C, Message<WORDS>>, burst: u64) {
+pub async fn answer<C: Channel, M: Message>((mut to, mut from): Ends<C, M>, burst: u64) {
     loop {
         let mut sum = 0;
         for _ in 0..burst {
             let Some(message) = C::receive(&mut from).await else { return };
-            sum += black_box(message)[WORDS - 1];
+            sum += black_box(message).number();
         }
-        C::send(&mut to, black_box([sum; WORDS])).await;
+        C::send(&mut to, black_box(M::of(sum))).await;
     }
 }
 
@@ -698,18 +715,18 @@ pub async fn answer<C: Channel, const WORDS: usize>((mut to, mut from): Ends<C, 
 ///
 /// # Panics
 /// If there is no answer.
-pub async fn ask<C: Channel, const WORDS: usize>(
-    (mut to, mut from): Ends<C, Message<WORDS>>,
+pub async fn ask<C: Channel, M: Message>(
+    (mut to, mut from): Ends<C, M>,
     Load { burst, messages, .. }: Load,
 ) -> [u64; 2] {
     let (mut received, mut sum) = (0, 0);
     for exchange in 0..messages / (burst + 1) {
         for number in exchange * burst..(exchange + 1) * burst {
-            assert!(C::send(&mut to, black_box([number; WORDS])).await, "the other end waits for all");
+            assert!(C::send(&mut to, black_box(M::of(number))).await, "the other end waits for all");
         }
         let answer = C::receive(&mut from).await.expect("an answer");
         received += burst + 1;
-        sum += black_box(answer)[WORDS - 1];
+        sum += black_box(answer).number();
     }
     [received, sum]
 }
@@ -719,21 +736,22 @@ pub async fn ask<C: Channel, const WORDS: usize>(
 
 // %%
 /// A stream or an exchange, as the load says.
-async fn program<C: Channel, R: Runtime, const WORDS: usize>(load: Load) -> Outcome {
+async fn program<C: Channel, R: Runtime, M: Message>(load: Load) -> Outcome {
     let (to, mut from) = C::open(load.capacity);
     let for_answers = (load.burst > 0).then(|| C::open(load.capacity));
     let start = Instant::now();
     let arrived = if let Some((answers, replies)) = for_answers {
-        R::spawn(watch(load.watched, answer::<C, WORDS>((answers, from), load.burst)));
-        ask::<C, WORDS>((to, replies), load).await
+        R::spawn(watch(load.watched, answer::<C, M>((answers, from), load.burst)));
+        ask::<C, M>((to, replies), load).await
     } else {
         let each = load.messages / load.producers;
-        for producer in 0..load.producers {
-            let numbers = producer * each..(producer + 1) * each;
-            R::spawn(watch(load.watched, produce::<C, WORDS>(to.clone(), numbers)));
-        }
-        drop(to);
-        consume::<C, WORDS>(&mut from).await
+        let start_producer = |to, number| {
+            let numbers = number * each..(number + 1) * each;
+            R::spawn(watch(load.watched, produce::<C, M>(to, numbers)));
+        };
+        (1..load.producers).for_each(|number| start_producer(to.clone(), number));
+        start_producer(to, 0);
+        consume::<C, M>(&mut from).await
     };
     (start.elapsed(), arrived)
 }
@@ -772,10 +790,10 @@ pub async fn least_served<C: Channel, R: Runtime>() -> u64 {
 pub type Started = Box<dyn Fn(Load) -> Outcome>;
 
 /// Starts a program.
-pub fn start<C: Channel, R: Runtime, const WORDS: usize>() -> Started {
+pub fn start<C: Channel, R: Runtime, M: Message>() -> Started {
     let runtime = R::start();
     Box::new(move |load| {
-        let root = watch(load.watched, program::<C, R, WORDS>(load));
+        let root = watch(load.watched, program::<C, R, M>(load));
         if load.by_block_on { runtime.block_on(root) } else { runtime.run(root) }
     })
 }
@@ -784,43 +802,39 @@ pub fn start<C: Channel, R: Runtime, const WORDS: usize>() -> Started {
 // The base, and each factor by itself, for every channel.
 
 // %%
-/// What is measured of every channel: the bench, the parameter, the number of the program (tokio with messages of 8, 256
-/// and 4,096 bytes, smol with 8), the load, and what changes.
-type Factor = (&'static str, &'static str, usize, Load, &'static str);
+/// What is measured of every channel: the parameter, the number of the program (see `row`), the load, the parameter of what
+/// it is compared with, and what changes.
+type Factor = (&'static str, usize, Load, &'static str, &'static str);
 
 /// The name of the base.
 pub const BASE_NAME: &str = "driver=task";
 /// That of ping-pong.
 pub const PING_PONG: &str = "burst=1";
 
-/// All factors of bounded channels, the base first.
-const FACTORS: [Factor; 14] = [
-    ("stream", BASE_NAME, 0, BASE, ""),
-    ("stream", "capacity=1", 0, Load { capacity: 1, ..BASE }, "a capacity of 1 instead of 64"),
-    ("stream", "capacity=16", 0, Load { capacity: 16, ..BASE }, "a capacity of 16 instead of 64"),
-    ("stream", "capacity=1024", 0, Load { capacity: 1024, ..BASE }, "a capacity of 1,024 instead of 64"),
-    ("stream", "bytes=256", 1, BASE, "messages of 256 bytes instead of 8"),
-    ("stream", "bytes=4096", 2, BASE, "messages of 4,096 bytes instead of 8"),
-    ("stream", "producers=4", 0, Load { producers: 4, ..BASE }, "four producers instead of one"),
-    ("stream", "producers=16", 0, Load { producers: 16, ..BASE }, "sixteen producers instead of one"),
-    ("stream", "producers=100", 0, Load { producers: 100, ..BASE }, "a hundred producers instead of one"),
-    ("stream", "runtime=smol", 3, BASE, "smol instead of tokio"),
-    ("stream", "driver=block_on", 0, BY_BLOCK_ON, "the receiver in `block_on`"),
-    ("exchange", PING_PONG, 0, Load { burst: 1, ..BASE }, "ping-pong instead of a stream"),
-    ("exchange", "burst=31", 0, Load { burst: 31, ..BASE }, "bursts of 31 and an answer instead of a stream"),
-    ("exchange", "burst=1 driver=block_on", 0, Load { burst: 1, ..BY_BLOCK_ON }, "who asks is in `block_on`"),
-];
-
 const BY_BLOCK_ON: Load = Load { by_block_on: true, ..BASE };
 
+/// All factors of bounded channels, the base first.
+const FACTORS: [Factor; 15] = [
+    (BASE_NAME, 0, BASE, "", ""),
+    ("capacity=1", 0, Load { capacity: 1, ..BASE }, BASE_NAME, "a capacity of 1 instead of 64"),
+    ("capacity=16", 0, Load { capacity: 16, ..BASE }, BASE_NAME, "a capacity of 16 instead of 64"),
+    ("capacity=1024", 0, Load { capacity: 1024, ..BASE }, BASE_NAME, "a capacity of 1,024 instead of 64"),
+    ("bytes=256", 1, BASE, BASE_NAME, "messages of 256 bytes instead of 8"),
+    ("bytes=4096", 2, BASE, BASE_NAME, "messages of 4,096 bytes instead of 8"),
+    ("bytes=4096 boxed", 3, BASE, "bytes=4096", "messages in a box instead of by value"),
+    ("producers=4", 0, Load { producers: 4, ..BASE }, BASE_NAME, "four producers instead of one"),
+    ("producers=16", 0, Load { producers: 16, ..BASE }, BASE_NAME, "sixteen producers instead of one"),
+    ("producers=100", 0, Load { producers: 100, ..BASE }, BASE_NAME, "a hundred producers instead of one"),
+    ("runtime=smol", 4, BASE, BASE_NAME, "smol instead of tokio"),
+    ("driver=block_on", 0, BY_BLOCK_ON, BASE_NAME, "the receiver in `block_on`"),
+    (PING_PONG, 0, Load { burst: 1, ..BASE }, BASE_NAME, "ping-pong instead of a stream"),
+    ("burst=31", 0, Load { burst: 31, ..BASE }, BASE_NAME, "bursts of 31 and an answer instead of a stream"),
+    ("burst=1 driver=block_on", 0, Load { burst: 1, ..BY_BLOCK_ON }, PING_PONG, "who asks is in `block_on`"),
+];
+
 /// The only one of unbounded channels.
-const WITHOUT_BOUND: Factor = (
-    "stream",
-    "capacity=unbounded",
-    0,
-    Load { capacity: UNBOUNDED, ..BASE },
-    "no bound instead of a capacity of 64",
-);
+const WITHOUT_BOUND: Factor =
+    ("capacity=unbounded", 0, Load { capacity: UNBOUNDED, ..BASE }, BASE_NAME, "no bound instead of 64");
 
 // %% [markdown]
 // A row is a channel under one of these loads.
@@ -835,19 +849,25 @@ pub struct Row {
     from: Option<(Key, &'static str)>,
 }
 
-/// A channel under a load.
-fn row<C: Channel>((bench, parameter, program, load, change): Factor) -> Row {
-    let key = |bench, parameter| Key::new(bench, C::NAME, parameter);
-    let of_ping_pong = bench == "exchange" && load.by_block_on;
-    let base = if of_ping_pong { key(bench, PING_PONG) } else { key("stream", BASE_NAME) };
-    let programs: [fn() -> Started; 4] =
-        [start::<C, Tokio<0>, 1>, start::<C, Tokio<0>, 32>, start::<C, Tokio<0>, 512>, start::<C, Smol, 1>];
-    let from = (!change.is_empty()).then_some((base, change));
-    Row { key: key(bench, parameter), program: programs[program], load, from }
+/// A channel under a load: on tokio with messages of 8, 256 and 4,096 bytes and with a box of 4,096, and on smol with 8.
+fn row<C: Channel>((parameter, program, load, base, change): Factor) -> Row {
+    let key = |parameter: &str| {
+        let bench = if parameter.starts_with("burst") { "exchange" } else { "stream" };
+        Key::new(bench, C::NAME, parameter)
+    };
+    let programs: [fn() -> Started; 5] = [
+        start::<C, Tokio<0>, [u64; 1]>,
+        start::<C, Tokio<0>, [u64; 32]>,
+        start::<C, Tokio<0>, [u64; 512]>,
+        start::<C, Tokio<0>, Box<[u64; 512]>>,
+        start::<C, Smol, [u64; 1]>,
+    ];
+    let from = (!base.is_empty()).then(|| (key(base), change));
+    Row { key: key(parameter), program: programs[program], load, from }
 }
 
 /// A bounded channel under all loads.
-pub fn rows<C: Channel>() -> [Row; 14] {
+pub fn rows<C: Channel>() -> [Row; 15] {
     FACTORS.map(row::<C>)
 }
 
@@ -933,12 +953,8 @@ const OURS: &str = ByMutex::NAME;
 /// The parameter of channels that nobody uses.
 const IDLE: &str = "capacity=64";
 
-/// Adds a channel under these loads, and one of this capacity that nobody uses.
-fn add<C: Channel>(
-    mut study: Study,
-    rows: impl IntoIterator<Item = Row>,
-    capacity: usize,
-) -> Result<Study, UnequalWork> {
+/// Adds a channel under these loads.
+fn add<C: Channel>(mut study: Study, rows: impl IntoIterator<Item = Row>) -> Result<Study, UnequalWork> {
     study = study.group("messages", limit::CALLS).unit("message");
     for Row { key, program, load, from } in rows {
         let counts = proven(&key, program, load)?;
@@ -951,32 +967,50 @@ fn add<C: Channel>(
             study = study.also_compare(key, ours, format!("`{}` instead of ours", C::NAME));
         }
     }
-    let parameter = if capacity == UNBOUNDED { WITHOUT_BOUND.1 } else { IDLE };
-    study = study.group("idle", limit::CALLS).unit("channel");
-    study = study.bench(Key::new("open", C::NAME, parameter), move |bencher: &mut Bencher<'_>| {
+    Ok(study)
+}
+
+/// Adds one of this capacity that nobody uses.
+fn add_idle<C: Channel>(study: Study, capacity: usize) -> Study {
+    let parameter = if capacity == UNBOUNDED { WITHOUT_BOUND.0 } else { IDLE };
+    let study = study.group("idle", limit::CALLS).unit("channel");
+    let study = study.bench(Key::new("open", C::NAME, parameter), move |bencher: &mut Bencher<'_>| {
         bencher.iter(&mut || drop(black_box(C::open::<u64>(black_box(capacity)))));
     });
-    Ok(study.unit("handle").bench(Key::new("clone", C::NAME, parameter), move |bencher: &mut Bencher<'_>| {
+    study.unit("handle").bench(Key::new("clone", C::NAME, parameter), move |bencher: &mut Bencher<'_>| {
         let (to, _from) = C::open::<u64>(capacity);
         bencher.iter(&mut || drop(black_box(to.clone())));
-    }))
+    })
 }
 
 // %% [markdown]
-// A bounded channel has more: what cancelling loses, and whom it serves.
+// A bounded channel has more: what cancelling loses, and whom it serves. crossfire's type for one sender is compared with the
+// one for several, where one is enough.
 
 // %%
 /// Adds a bounded channel under all loads, with what cancelling loses, and whom it serves.
 fn add_bounded<C: Channel>(study: Study) -> Result<Study, UnequalWork> {
-    let study = add::<C>(study, rows::<C>(), BASE.capacity)?;
+    let study = add_idle::<C>(add::<C>(study, rows::<C>())?, BASE.capacity);
     let (lost, key) = (cancelling::<C>(), |parameter| Key::new("stream", C::NAME, parameter));
     prove(format!("cancelling in {}", C::NAME), &losses(C::NAME), &lost)?;
     let least = Tokio::<0>::start().run(least_served::<C, Tokio<0>>());
     Ok(study.counts(&key(BASE_NAME), lost).count(key("producers=16"), "least_served_of_1000", least))
 }
 
+/// Adds one without a bound.
 fn add_unbounded<C: Channel>(study: Study) -> Result<Study, UnequalWork> {
-    add::<C>(study, [row::<C>(WITHOUT_BOUND)], UNBOUNDED)
+    Ok(add_idle::<C>(add::<C>(study, [row::<C>(WITHOUT_BOUND)])?, UNBOUNDED))
+}
+
+/// Adds the one for a single sender.
+fn add_for_one(study: Study) -> Result<Study, UnequalWork> {
+    let rows = rows::<CrossfireForOne>().into_iter();
+    let rows = rows.filter(|row| [BASE_NAME, "capacity=1", PING_PONG].contains(&&*row.key.parameter));
+    let instead = rows.map(|row| {
+        let of_several = Key { variant: Crossfire::NAME.to_owned(), ..row.key.clone() };
+        Row { from: Some((of_several, "a channel for one sender")), ..row }
+    });
+    add::<CrossfireForOne>(study, instead)
 }
 
 // %% [markdown]
@@ -989,12 +1023,13 @@ fn add_unbounded<C: Channel>(study: Study) -> Result<Study, UnequalWork> {
 /// # Errors
 /// If a message is lost that should not be, or cancelling loses something else than it did.
 pub fn study() -> Result<Study, UnequalWork> {
-    let channels: [fn(Study) -> Result<Study, UnequalWork>; 14] = [
+    let channels: [fn(Study) -> Result<Study, UnequalWork>; 15] = [
         add_bounded::<TokioChannel>,
         add_bounded::<AsyncChannel>,
         add_bounded::<Flume>,
         add_bounded::<Kanal>,
         add_bounded::<Crossfire>,
+        add_for_one,
         add_bounded::<Futures>,
         add_bounded::<Small<ByMutex>>,
         add_bounded::<Small<ByThread>>,
@@ -1047,4 +1082,5 @@ pub fn study() -> Result<Study, UnequalWork> {
 //   [Several threads](threads.ipynb) are measured apart.
 // - The futures crate gives each sender a place of its own: with a hundred producers its channel has room for 163 messages.
 // - tokio's ends take part in tokio's budget: after 128 messages a task lets others run. Those of other crates do not.
-// - crossfire has cheaper types for a single producer, kanal a receiver for several; neither is measured.
+// - crossfire's type for one sender is measured in three loads. Receivers that are shared are not measured.
+// - A box of 4 KiB is allocated and freed on the same thread: the allocator has its block at hand.

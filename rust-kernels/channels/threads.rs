@@ -43,6 +43,7 @@
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep hdrhistogram = { version = "=7.6.0", default-features = false }
 // :dep kanal = "=0.1.1"
+// :dep nio = "=0.1.4"
 // :dep tokio = { version = "=1.54.1", features = ["rt-multi-thread", "sync"] }
 
 // %% [markdown]
@@ -58,7 +59,7 @@ use std::time::{Duration, Instant};
 use channels::{
     AsyncChannel, BASE, ByMutex, Channel, Crossfire, Ends, FOR_EACH, Flume, Futures, Item, Kanal, Load,
     RIVALS, Runtime, Small, SmallReceiver, SmallSender, Started, TOKIO, Tokio, TokioChannel, answer, ask,
-    channel, consume, counted, expected, least_served, produce, start, time,
+    consume, counted, expected, least_served, libraries, produce, start, time,
 };
 use crossbeam_channel as of_crossbeam;
 use crossfire::{MTx, Rx, mpsc::Array};
@@ -89,28 +90,28 @@ fn block<F: Future>(work: F) -> F::Output {
     work.now_or_never().expect("it blocks instead of being pending")
 }
 
-/// What [`Blocking`] asks for: the channel that blocks, and how its ends are made.
+/// Channels made from the ends of others: how an end is made to block, how it sends and how it receives.
 #[macro_export]
 macro_rules! blocking {
-    ($blocks:ident, |$to:ident| $sender:expr, |$from:ident| $receiver:expr) => {
-        type Blocks = $blocks;
+    ($($of:ty, $blocks:ident, $sends:ty, $receives:ty, |$to:ident| $sender:expr, |$from:ident| $receiver:expr,
+       |$by:ident, $message:ident| $send:expr, |$at:ident| $receive:expr;)*) => {
+        libraries! { $(
+            $blocks, "blocking", $sends, $receives, |_capacity| unreachable!("made from other ends"),
+                |$by, $message| $send, |$at| $receive;
+        )* }
+        $(
+            impl Blocking for $of {
+                type Blocks = $blocks;
 
-        fn sender<T: Item>($to: Self::Sender<T>) -> <$blocks as Channel>::Sender<T> {
-            $sender
-        }
+                fn sender<T: Item>($to: Self::Sender<T>) -> <$blocks as Channel>::Sender<T> {
+                    $sender
+                }
 
-        fn receiver<T: Item>($from: Self::Receiver<T>) -> <$blocks as Channel>::Receiver<T> {
-            $receiver
-        }
-    };
-}
-
-/// A channel that is made from the ends of another one.
-#[macro_export]
-macro_rules! blocks {
-    ($sends:ty, $receives:ty, |$to:ident, $message:ident| $send:expr, |$from:ident| $receive:expr) => {
-        channel! { "blocking", $sends, $receives, |_capacity| unreachable!("made from other ends"),
-        |$to, $message| $send, |$from| $receive }
+                fn receiver<T: Item>($from: Self::Receiver<T>) -> <$blocks as Channel>::Receiver<T> {
+                    $receiver
+                }
+            }
+        )*
     };
 }
 
@@ -118,62 +119,29 @@ macro_rules! blocks {
 // Each crate's own calls:
 
 // %%
-pub struct TokioBlocks;
-impl Channel for TokioBlocks {
-    blocks! { of_tokio::Sender<T>, of_tokio::Receiver<T>,
-    |to, message| to.blocking_send(message), |from| from.blocking_recv() }
+/// The ends that block. A later cell sees what a macro makes if it is in a module.
+pub mod of_libraries {
+    use super::*;
+
+    blocking! {
+        TokioChannel, TokioBlocks, of_tokio::Sender<T>, of_tokio::Receiver<T>, |to| to, |from| from,
+            |to, message| to.blocking_send(message), |from| from.blocking_recv();
+        AsyncChannel, AsyncBlocks, async_channel::Sender<T>, async_channel::Receiver<T>, |to| to, |from| from,
+            |to, message| to.send_blocking(message), |from| from.recv_blocking().ok();
+        Flume, FlumeBlocks, flume::Sender<T>, flume::Receiver<T>, |to| to, |from| from,
+            |to, message| to.send(message), |from| from.recv().ok();
+        Kanal, KanalBlocks, kanal::Sender<T>, kanal::Receiver<T>, |to| to.to_sync(), |from| from.to_sync(),
+            |to, message| to.send(message), |from| from.recv().ok();
+        Crossfire, CrossfireBlocks, MTx<Array<T>>, Rx<Array<T>>, |to| to.into_blocking(), |from| from.into_blocking(),
+            |to, message| to.send(message), |from| from.recv().ok();
+        Futures, FuturesBlocks, of_futures::Sender<T>, of_futures::Receiver<T>, |to| to, |from| from,
+            |to, message| block_on(to.send(message)), |from| block_on(from.next());
+        Small<ByMutex>, SmallBlocks, SmallSender<T, ByMutex>, SmallReceiver<T, ByMutex>, |to| to, |from| from,
+            |to, message| block_on(Small::send(to, message)).then_some(()).ok_or(()), |from| block_on(Small::receive(from));
+    }
 }
-impl Blocking for TokioChannel {
-    blocking! { TokioBlocks, |to| to, |from| from }
-}
-pub struct AsyncBlocks;
-impl Channel for AsyncBlocks {
-    blocks! { async_channel::Sender<T>, async_channel::Receiver<T>,
-    |to, message| to.send_blocking(message), |from| from.recv_blocking().ok() }
-}
-impl Blocking for AsyncChannel {
-    blocking! { AsyncBlocks, |to| to, |from| from }
-}
-pub struct FlumeBlocks;
-impl Channel for FlumeBlocks {
-    blocks! { flume::Sender<T>, flume::Receiver<T>,
-    |to, message| to.send(message), |from| from.recv().ok() }
-}
-impl Blocking for Flume {
-    blocking! { FlumeBlocks, |to| to, |from| from }
-}
-pub struct KanalBlocks;
-impl Channel for KanalBlocks {
-    blocks! { kanal::Sender<T>, kanal::Receiver<T>,
-    |to, message| to.send(message), |from| from.recv().ok() }
-}
-impl Blocking for Kanal {
-    blocking! { KanalBlocks, |to| to.to_sync(), |from| from.to_sync() }
-}
-pub struct CrossfireBlocks;
-impl Channel for CrossfireBlocks {
-    blocks! { MTx<Array<T>>, Rx<Array<T>>,
-    |to, message| to.send(message), |from| from.recv().ok() }
-}
-impl Blocking for Crossfire {
-    blocking! { CrossfireBlocks, |to| to.into_blocking(), |from| from.into_blocking() }
-}
-pub struct FuturesBlocks;
-impl Channel for FuturesBlocks {
-    blocks! { of_futures::Sender<T>, of_futures::Receiver<T>,
-    |to, message| block_on(to.send(message)), |from| block_on(from.next()) }
-}
-impl Blocking for Futures {
-    blocking! { FuturesBlocks, |to| to, |from| from }
-}
-pub struct SmallBlocks;
-impl Channel for SmallBlocks {
-    blocks! { SmallSender<T, ByMutex>, SmallReceiver<T, ByMutex>,
-    |to, message| block_on(Small::send(to, message)).then_some(()).ok_or(()), |from| block_on(Small::receive(from)) }
-}
-impl Blocking for Small<ByMutex> {
-    blocking! { SmallBlocks, |to| to, |from| from }
-}
+
+pub use of_libraries::*;
 
 // %% [markdown]
 // # Ends that a task asks again and again
@@ -182,11 +150,11 @@ impl Blocking for Small<ByMutex> {
 // So its worker never sleeps.
 
 // %%
-/// What [`Channel`] asks for, of a channel without futures: its name, its module, the type that sends, and what opens it.
+/// Channels without futures: each with its name, its module, the type that sends, and what opens it.
 #[macro_export]
 macro_rules! asked {
-    ($name:literal, $of:ident, $sender:ident, $open:ident) => {
-        channel! { $name, $of::$sender<T>, $of::Receiver<T>, |capacity| $of::$open(capacity),
+    ($($channel:ident, $name:literal, $of:ident, $sender:ident, $open:ident;)*) => { libraries! { $(
+        $channel, $name, $of::$sender<T>, $of::Receiver<T>, |capacity| $of::$open(capacity),
             |to, message| {
                 let mut message = message;
                 loop {
@@ -202,55 +170,74 @@ macro_rules! asked {
                     Err($of::TryRecvError::Empty) => yield_now().await,
                     received => break received.ok(),
                 }
-            }
-        }
-    };
-}
-
-pub struct Std;
-impl Channel for Std {
-    asked! { "std", of_std, SyncSender, sync_channel }
-}
-pub struct StdBlocks;
-impl Channel for StdBlocks {
-    blocks! { of_std::SyncSender<T>, of_std::Receiver<T>, |to, message| to.send(message), |from| from.recv().ok() }
-}
-impl Blocking for Std {
-    blocking! { StdBlocks, |to| to, |from| from }
-}
-pub struct Crossbeam;
-impl Channel for Crossbeam {
-    asked! { "crossbeam", of_crossbeam, Sender, bounded }
-}
-pub struct CrossbeamBlocks;
-impl Channel for CrossbeamBlocks {
-    blocks! { of_crossbeam::Sender<T>, of_crossbeam::Receiver<T>,
-    |to, message| to.send(message), |from| from.recv().ok() }
-}
-impl Blocking for Crossbeam {
-    blocking! { CrossbeamBlocks, |to| to, |from| from }
+            };
+    )* } };
 }
 
 // %% [markdown]
 // Or a task lets another thread wait: `spawn_blocking` for every message that it receives. To send, it asks as above.
 
 // %%
-pub struct StdBySpawn;
-impl Channel for StdBySpawn {
-    channel! { "std, spawn_blocking", of_std::SyncSender<T>, Option<of_std::Receiver<T>>,
-        |capacity| { let (to, from) = of_std::sync_channel(capacity); (to, Some(from)) },
-        |to, message| Std::send(to, message).await.then_some(()).ok_or(()),
-        |from| {
-            let receiver = from.take()?;
-            let waiting = spawn_blocking(move || (receiver.recv().ok(), receiver));
-            let (message, receiver) = waiting.await.expect("it does not panic");
-            *from = Some(receiver);
-            message
-        }
+/// Channels of threads.
+pub mod without_futures {
+    use super::*;
+
+    asked! {
+        Std, "std", of_std, SyncSender, sync_channel;
+        Crossbeam, "crossbeam", of_crossbeam, Sender, bounded;
+    }
+
+    libraries! {
+        StdBySpawn, "std, spawn_blocking", of_std::SyncSender<T>, Option<of_std::Receiver<T>>,
+            |capacity| { let (to, from) = of_std::sync_channel(capacity); (to, Some(from)) },
+            |to, message| Std::send(to, message).await.then_some(()).ok_or(()),
+            |from| {
+                let receiver = from.take()?;
+                let waiting = spawn_blocking(move || (receiver.recv().ok(), receiver));
+                let (message, receiver) = waiting.await.expect("it does not panic");
+                *from = Some(receiver);
+                message
+            };
+    }
+
+    blocking! {
+        Std, StdBlocks, of_std::SyncSender<T>, of_std::Receiver<T>, |to| to, |from| from,
+            |to, message| to.send(message), |from| from.recv().ok();
+        StdBySpawn, StdBySpawnBlocks, of_std::SyncSender<T>, of_std::Receiver<T>, |to| to, |from| from.expect("it is not lent"),
+            |to, message| to.send(message), |from| from.recv().ok();
+        Crossbeam, CrossbeamBlocks, of_crossbeam::Sender<T>, of_crossbeam::Receiver<T>, |to| to, |from| from,
+            |to, message| to.send(message), |from| from.recv().ok();
     }
 }
-impl Blocking for StdBySpawn {
-    blocking! { StdBlocks, |to| to, |from| from.expect("nobody waits for it") }
+
+pub use without_futures::*;
+
+// %% [markdown]
+// # nio
+//
+// A runtime whose workers do not steal: a task stays with the worker that had the least to do when it was started. Its
+// `block_on` moves the root to the first worker; it is started as in [the study of runtimes](../runtimes/measure.ipynb).
+
+// %%
+/// nio with so many workers.
+pub struct Nio<const WORKERS: u8>(nio::Runtime);
+
+impl<const WORKERS: u8> Runtime for Nio<WORKERS> {
+    fn start() -> Self {
+        Self(nio::RuntimeBuilder::new().worker_threads(WORKERS).rt().expect("threads for nio"))
+    }
+
+    fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+        drop(nio::spawn(task));
+    }
+
+    fn run<T: Send + 'static>(&self, root: impl Future<Output = T> + Send + 'static) -> T {
+        self.block_on(self.0.spawn(root)).expect("the root does not panic")
+    }
+
+    fn block_on<T: Send>(&self, root: impl Future<Output = T> + Send) -> T {
+        self.0.block_on(|| root)
+    }
 }
 
 // %% [markdown]
@@ -260,6 +247,9 @@ impl Blocking for StdBySpawn {
 // has to be started, except for the second of two.
 
 // %%
+/// What is sent.
+type Number = [u64; 1];
+
 /// Starts a program whose messages come from a thread or a task and go to one; in an exchange, a thread asks.
 pub fn bridge<C: Blocking, const FROM_TASK: bool, const TO_TASK: bool>() -> Started {
     let runtime = Tokio::<1>::start();
@@ -268,24 +258,24 @@ pub fn bridge<C: Blocking, const FROM_TASK: bool, const TO_TASK: bool>() -> Star
         let start = Instant::now();
         let arrived = if load.burst > 0 {
             if TO_TASK {
-                runtime.0.spawn(answer::<C, 1>((answers, from), load.burst));
+                runtime.0.spawn(answer::<C, Number>((answers, from), load.burst));
             } else {
                 let ends = (C::sender(answers), C::receiver(from));
-                thread::spawn(move || block(answer::<C::Blocks, 1>(ends, load.burst)));
+                thread::spawn(move || block(answer::<C::Blocks, Number>(ends, load.burst)));
             }
-            block(ask::<C::Blocks, 1>((C::sender(to), C::receiver(replies)), load))
+            block(ask::<C::Blocks, Number>((C::sender(to), C::receiver(replies)), load))
         } else if TO_TASK {
-            let consumer = runtime.0.spawn(async move { consume::<C, 1>(&mut from).await });
-            block(produce::<C::Blocks, 1>(C::sender(to), 0..load.messages));
+            let consumer = runtime.0.spawn(async move { consume::<C, Number>(&mut from).await });
+            block(produce::<C::Blocks, Number>(C::sender(to), 0..load.messages));
             runtime.block_on(consumer).expect("it does not panic")
         } else {
             if FROM_TASK {
-                runtime.0.spawn(produce::<C, 1>(to, 0..load.messages));
+                runtime.0.spawn(produce::<C, Number>(to, 0..load.messages));
             } else {
                 let to = C::sender(to);
-                thread::spawn(move || block(produce::<C::Blocks, 1>(to, 0..load.messages)));
+                thread::spawn(move || block(produce::<C::Blocks, Number>(to, 0..load.messages)));
             }
-            block(consume::<C::Blocks, 1>(&mut C::receiver(from)))
+            block(consume::<C::Blocks, Number>(&mut C::receiver(from)))
         };
         (start.elapsed(), arrived)
     })
@@ -364,9 +354,16 @@ type Way = (&'static str, &'static str, fn() -> Started, Load);
 const PING_PONG: Load = Load { burst: 1, ..BASE };
 
 /// A thread at one end at least.
-fn with_threads<C: Blocking>() -> [Way; 5] {
+fn with_threads<C: Blocking>() -> [Way; 7] {
     [
         ("stream", "thread to thread", bridge::<C, false, false>, BASE),
+        ("stream", "thread to thread, capacity=1", bridge::<C, false, false>, Load { capacity: 1, ..BASE }),
+        (
+            "stream",
+            "thread to thread, capacity=1024",
+            bridge::<C, false, false>,
+            Load { capacity: 1024, ..BASE },
+        ),
         ("stream", "thread to task", bridge::<C, false, true>, BASE),
         ("stream", "task to thread", bridge::<C, true, false>, BASE),
         ("exchange", "thread and thread", bridge::<C, false, false>, PING_PONG),
@@ -374,13 +371,20 @@ fn with_threads<C: Blocking>() -> [Way; 5] {
     ]
 }
 
-/// Tasks on two workers, or a task on one and the thread in `block_on`.
-fn with_tasks<C: Channel>() -> [Way; 4] {
+/// Tasks on two workers, of tokio or of nio, or a task on one and the thread in `block_on`.
+fn with_tasks<C: Channel>() -> [Way; 6] {
     [
-        ("stream", "task to task", start::<C, Tokio<2>, 1>, BASE),
-        ("stream", "task to block_on", start::<C, Tokio<1>, 1>, Load { by_block_on: true, ..BASE }),
-        ("exchange", "task and task", start::<C, Tokio<2>, 1>, PING_PONG),
-        ("exchange", "block_on and task", start::<C, Tokio<1>, 1>, Load { by_block_on: true, ..PING_PONG }),
+        ("stream", "task to task", start::<C, Tokio<2>, Number>, BASE),
+        ("stream", "task to block_on", start::<C, Tokio<1>, Number>, Load { by_block_on: true, ..BASE }),
+        ("exchange", "task and task", start::<C, Tokio<2>, Number>, PING_PONG),
+        ("stream", "task to task, nio", start::<C, Nio<2>, Number>, BASE),
+        ("exchange", "task and task, nio", start::<C, Nio<2>, Number>, PING_PONG),
+        (
+            "exchange",
+            "block_on and task",
+            start::<C, Tokio<1>, Number>,
+            Load { by_block_on: true, ..PING_PONG },
+        ),
     ]
 }
 
@@ -413,6 +417,10 @@ const SIXTEEN: &str = "producers=16";
 /// What a way is compared with besides tokio, and what changes.
 fn other(way: &str) -> Option<(&'static str, &'static str)> {
     Some(match way {
+        "thread to thread, capacity=1" => ("thread to thread", "a capacity of 1 instead of 64"),
+        "thread to thread, capacity=1024" => ("thread to thread", "a capacity of 1,024 instead of 64"),
+        "task to task, nio" => ("task to task", "nio instead of tokio"),
+        "task and task, nio" => ("task and task", "nio instead of tokio"),
         "thread to task" => ("thread to thread", "a task receives, not a thread"),
         "task to thread" => ("thread to thread", "a task sends, not a thread"),
         "task to task" => ("thread to thread", "tasks on two workers instead of threads"),

@@ -110,6 +110,10 @@ pub trait Guarded: Across {
     fn acquire(&self) -> impl Future<Output = impl Sized + Send> + Send;
 }
 
+// %% [markdown]
+// What does one do who has got a lock? As little as possible, so that the lock is what is measured. Across an await it is
+// the same in two steps, with a yield between them.
+
 // %%
 /// What one does who has got a lock.
 fn increment(mut number: impl DerefMut<Target = u64>) -> u64 {
@@ -191,6 +195,10 @@ macro_rules! locks {
     )*};
 }
 
+// %% [markdown]
+// Which locks are these? Two that block their thread, of std and of parking_lot, and two whose tasks wait, of tokio and of
+// async-lock; a mutex each, and a `RwLock` whose writers and readers count as two.
+
 // %%
 /// Locks around the number. A later cell sees what a macro makes if it is in a module.
 pub mod guarding {
@@ -262,29 +270,43 @@ async fn with_permit_across<P>((_permit, number): (P, &AtomicU64)) -> u64 {
     seen
 }
 
-/// In one step.
-fn at_a_stroke(number: &AtomicU64) -> u64 {
+/// In one step: others may do so at the same time.
+fn at_a_stroke<P>((_permit, number): (P, &AtomicU64)) -> u64 {
     number.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// After a yield.
-async fn at_a_stroke_across(number: &AtomicU64) -> u64 {
+async fn at_a_stroke_across<P>(held: (P, &AtomicU64)) -> u64 {
     yield_now().await;
-    at_a_stroke(number)
+    at_a_stroke(held)
 }
 
+// %% [markdown]
+// Does it help if a few may come in at once? A semaphore of four permits is no mutex, so its holders increment the number
+// in one step. That it admits four, and no fifth, is proved apart.
+
 // %%
+/// Permits of a semaphore that admits several.
+pub const PERMITS: usize = 4;
+
 /// Locks beside the number.
 pub mod beside {
     use super::*;
 
     locks! {
-        NoLock(AtomicU64) = AtomicU64::new(0), "no lock" false at_a_stroke across at_a_stroke_across |number| number;
+        NoLock(AtomicU64) = AtomicU64::new(0), "no lock" false at_a_stroke across at_a_stroke_across
+            |number| ((), number);
         TokioSemaphore((tokio::sync::Semaphore, AtomicU64)) = (tokio::sync::Semaphore::new(1), AtomicU64::new(0)),
             "tokio Semaphore" false with_permit across with_permit_across
             |lock| (lock.0.acquire().await.expect("it is open"), &lock.1);
         SmolSemaphore((async_lock::Semaphore, AtomicU64)) = (async_lock::Semaphore::new(1), AtomicU64::new(0)),
             "async-lock Semaphore" false with_permit across with_permit_across
+            |lock| (lock.0.acquire().await, &lock.1);
+        TokioPermits((tokio::sync::Semaphore, AtomicU64)) = (tokio::sync::Semaphore::new(PERMITS), AtomicU64::new(0)),
+            "tokio Semaphore, 4 permits" false at_a_stroke across at_a_stroke_across
+            |lock| (lock.0.acquire().await.expect("it is open"), &lock.1);
+        SmolPermits((async_lock::Semaphore, AtomicU64)) = (async_lock::Semaphore::new(PERMITS), AtomicU64::new(0)),
+            "async-lock Semaphore, 4 permits" false at_a_stroke across at_a_stroke_across
             |lock| (lock.0.acquire().await, &lock.1);
         Channel(Exchange) = exchange(), "channel" false with_permit across with_permit_across
             |lock| (lock.1.recv().await.map(|()| Token(&lock.0)).expect("it is open"), &lock.2);
@@ -484,6 +506,10 @@ async fn watched<F: Future>(future: F, seen: Arc<Seen>) -> F::Output {
     .await
 }
 
+// %% [markdown]
+// When does the clock start? When as many tasks have begun as there are threads. It stops when the last one is done, and
+// the sum of what they saw is compared.
+
 // %%
 /// Lets the tasks of a load get the lock, `iterations` times as often as it says; returns how long that took.
 ///
@@ -652,10 +678,18 @@ pub fn done_anyway() -> Counts {
     Counts::from([("done_anyway", runtime.block_on(runtime.spawn(dropped)).expect("no panic"))])
 }
 
+/// How many have a lock at once, of more who want it.
+fn admitted<L: Guarded>() -> Counts {
+    let lock = L::new();
+    let mut wanted: Vec<_> = (0..2 * PERMITS).map(|_| Box::pin(lock.acquire())).collect();
+    let held: Vec<_> = wanted.iter_mut().map_while(|wants| poll_once(wants.as_mut())).collect();
+    Counts::from([("admitted", held.len() as u64)])
+}
+
 /// A lock, what counts, and what that must come to.
 pub type Table = (&'static str, fn() -> Counts, Counts);
 
-/// All that can be given up.
+/// All that can be given up, and how many are admitted.
 pub fn given_up() -> Vec<Table> {
     let of = |served, in_order, at_once, free| {
         Counts::from([("served", served), ("in_order", in_order), ("at_once", at_once), ("free", free)])
@@ -667,13 +701,15 @@ pub fn given_up() -> Vec<Table> {
         (SmolMutex::NAME, give_up_both::<SmolMutex>, of(6, 5, 1, 2)),
         (SmolWrite::NAME, give_up_both::<SmolWrite>, of(6, 5, 1, 2)),
         (SmolSemaphore::NAME, give_up_both::<SmolSemaphore>, of(6, 2, 1, 2)),
+        (TokioPermits::NAME, admitted::<TokioPermits>, Counts::from([("admitted", PERMITS as u64)])),
+        (SmolPermits::NAME, admitted::<SmolPermits>, Counts::from([("admitted", PERMITS as u64)])),
         (Channel::NAME, give_up_both::<Channel>, of(6, 2, 1, 2)),
         (Actor::NAME, done_anyway, Counts::from([("done_anyway", 1)])),
     ]
 }
 
 // %% [markdown]
-// What comes of giving up, for each lock that has a queue:
+// What comes of giving up, for each lock that has a queue, and how many a semaphore of four permits admits:
 
 // %% tags=["active-ipynb"]
 // for (name, count, _) in given_up() {
@@ -742,6 +778,10 @@ fn contending<L: Lock>(bench: &str, load: Load) -> Row {
     }
 }
 
+// %% [markdown]
+// Two kinds of rows differ from that one: tasks that hold the lock across a yield, and the bystander. His proof takes a longer
+// hold, so that nothing else could have delayed him as much.
+
 // %%
 /// Tasks that hold it across a yield.
 fn held_across<L: Across>(load: Load) -> Row {
@@ -763,7 +803,7 @@ fn standing_by<L: Holding>(blocked: bool) -> Row {
 
 // %% [markdown]
 // Every lock in the base. Under the other loads those of one kind stand for all; readers and writers are measured again
-// where they are held across an await.
+// where they are held across an await, semaphores everywhere.
 
 // %%
 /// A row for each of these locks.
@@ -777,15 +817,15 @@ pub fn rows() -> Vec<Row> {
     let load = Load::new;
     let mut rows = each!(contending(SHORT, load(1, 1)): NoLock StdMutex StdWrite StdRead ParkingMutex ParkingWrite
         ParkingRead TokioMutex TokioWrite TokioRead SmolMutex SmolWrite SmolRead TokioSemaphore SmolSemaphore
-        Channel Actor);
+        TokioPermits SmolPermits Channel Actor);
     for load in [load(100, 1), load(1, 2), load(2, 2), load(100, 2)] {
         rows.extend(each!(contending(SHORT, load): NoLock StdMutex ParkingMutex TokioMutex SmolMutex
-            TokioSemaphore SmolSemaphore Channel Actor));
+            TokioSemaphore SmolSemaphore TokioPermits SmolPermits Channel Actor));
     }
     for load in [load(1, 1), load(2, 1), load(100, 1), load(2, 2), load(100, 2)] {
         rows.extend(
             each!(held_across(load): NoLock TokioMutex TokioWrite TokioRead SmolMutex SmolWrite SmolRead
-            TokioSemaphore SmolSemaphore Channel Actor),
+            TokioSemaphore SmolSemaphore TokioPermits SmolPermits Channel Actor),
         );
     }
     rows.sort_by_key(|row| row.load.threads);
@@ -797,15 +837,17 @@ pub fn rows() -> Vec<Row> {
 
 // %% [markdown]
 // What is compared: locks under one load, and one lock under two loads. Readers, writers and semaphores are compared with
-// the mutex of their crate.
+// the mutex of their crate, and several permits with one.
 
 // %%
 /// A lock, and another one.
-const LOCKS: [(&str, &[&str]); 7] = [
+const LOCKS: [(&str, &[&str]); 9] = [
     ("std Mutex", &["no lock"]),
     ("parking_lot Mutex", &["std Mutex"]),
     ("tokio Mutex", &["no lock", "std Mutex"]),
     ("async-lock Mutex", &["std Mutex", "tokio Mutex"]),
+    ("tokio Semaphore, 4 permits", &["tokio Semaphore"]),
+    ("async-lock Semaphore, 4 permits", &["async-lock Semaphore"]),
     ("channel", &["std Mutex", "tokio Mutex"]),
     ("actor", &["std Mutex", "tokio Mutex", "channel"]),
     ("std Mutex in spawn_blocking", &["std Mutex", "tokio Mutex"]),
@@ -905,6 +947,7 @@ pub fn study() -> Result<Study, UnequalWork> {
 //
 // # What this does not say
 //
-// What is guarded is one number, in the cache of who has it. Two threads at most; on more, those who wait get in each
+// What is guarded is one number, in the cache of who has it. Who has one of several permits increments it in one step, which
+// *no lock* does, too, and the mutex does not need. Two threads at most; on more, those who wait get in each
 // other's way more often. All tasks run on tokio; async-lock is at home on smol. Nobody holds a lock for long, but for the
 // thread beside the bystander, which sleeps.

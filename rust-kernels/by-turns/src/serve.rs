@@ -73,7 +73,7 @@ mod line {
 }
 
 impl<W: PartialEq + Debug> Bench<'_, W> {
-    /// Answers requests, of which the first one is for a proof or for the next bench of the program, when it returns. Ends the
+    /// Answers requests, of which the first ones are for its names, for a proof or for the next bench of the program, when it returns. Ends the
     /// process when the coordinator has gone.
     ///
     /// # Errors
@@ -90,6 +90,11 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             let answer = match Request::read(&line) {
                 None => Answer::Failed(format!("{line:?} is no request")),
                 Some(Request::Next) => return Ok(()),
+                Some(Request::List) => {
+                    let unproved: Proved<W> = variants.iter().map(|_| None).collect();
+                    say(self.offer(variants, &unproved, Duration::ZERO).line())?;
+                    continue;
+                }
                 Some(Request::Prove { brief }) => {
                     let start = Instant::now();
                     proved = match self.prove(variants, brief) {

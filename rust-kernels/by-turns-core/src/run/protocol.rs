@@ -1,7 +1,7 @@
 //! What a coordinator and the processes that it lets take turns say to each other: lines of JSON over a socket.
 //!
 //! The coordinator asks and the process answers, line by line, until the coordinator closes the socket. Each bench of the program
-//! is asked for its [`Offer`] first, or is left for the next one without an answer.
+//! is asked for its [`Offer`] first, or left for the next one without an answer.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::trial::undisturbed::Disturbance;
 /// Names, in the environment of a process that serves, the descriptor of its end of the socket.
 pub const SERVE: &str = "BY_TURNS_SERVE";
 /// Said in each offer. Another number is another protocol.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// A bench, and what of it can be measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,6 +76,8 @@ pub enum Request {
         /// The reason.
         no_valgrind: Option<String>,
     },
+    /// To offer what can be measured without a proof: the work and the times of the offer are empty.
+    List,
     /// The next bench of the program.
     Next,
 }
@@ -178,6 +180,7 @@ impl Request {
                 "samples": samples,
             }),
             Self::Count { variant, no_valgrind } => json!({"count": variant, "no_valgrind": no_valgrind}),
+            Self::List => json!("list"),
             Self::Next => json!("next"),
         };
         format!("{json}\n")
@@ -186,8 +189,10 @@ impl Request {
     /// What a line asks for; `None` if for nothing that is known.
     pub fn read(line: &str) -> Option<Self> {
         let json: Value = serde_json::from_str(line).ok()?;
-        if json == "next" {
-            return Some(Self::Next);
+        match json.as_str() {
+            Some("list") => return Some(Self::List),
+            Some("next") => return Some(Self::Next),
+            _ => {}
         }
         if let Some(prove) = json.get("prove") {
             return Some(Self::Prove { brief: prove["brief"].as_bool()? });
@@ -314,7 +319,7 @@ mod tests {
         let counts =
             [None, Some("long".to_owned())].map(|no_valgrind| Request::Count { variant: 3, no_valgrind });
         let prove = Request::Prove { brief: true };
-        for request in [prove, trial, Request::Next].into_iter().chain(counts) {
+        for request in [prove, trial, Request::List, Request::Next].into_iter().chain(counts) {
             assert_eq!(Request::read(&request.line()), Some(request));
         }
         let met = Disturbance { samples: 2, again: 1, disturbed: 0 };
@@ -334,7 +339,7 @@ mod tests {
         assert!(Answer::read("hello").unwrap_err().contains("\"hello\""));
         assert!(Answer::read("{\"counts\": [[1]]}").is_err());
         assert_eq!(Offer::read(&Answer::Failed("why".to_owned()).line()), Err("why".to_owned()));
-        let newer = "{\"protocol\": 3}";
+        let newer = "{\"protocol\": 4}";
         assert!(Offer::read(newer).unwrap_err().contains("another version of by-turns"));
     }
 }

@@ -133,7 +133,7 @@ impl Arguments {
                 "--bench" => found.benches.push(value()?),
                 "--budget" => found.budget = Some(time(value()?)?),
                 "--limit" => found.limit = time(value()?)?,
-                "--pairs" => found.pairs = number(value()?)?.max(1),
+                "--pairs" => found.pairs = pairs(number(value()?)?)?,
                 "--pin" => found.pin = Some(number(value()?)? as usize),
                 "--allow" => {
                     let (counter, most) = allowed(&value()?)?;
@@ -168,6 +168,10 @@ impl Arguments {
         }
         true
     }
+}
+
+fn pairs(number: u32) -> Result<u32, String> {
+    if number > 0 { Ok(number) } else { Err("--pairs: 0 pairs measure nothing".to_owned()) }
 }
 
 /// A counter, and by how many per cent it may grow.
@@ -213,6 +217,7 @@ mod tests {
             ("--against main --fast", "unknown option --fast"),
             ("--against main --json=yes", "--json has no value"),
             ("--against main --budget soon", "\"soon\" is not like"),
+            ("--against main --pairs 0", "0 pairs measure nothing"),
             ("--against main --pairs few", "\"few\" is no number"),
             ("--against main --allow alloc=1", "\"alloc\" is none of"),
             ("--against main --allow allocations", "is not like instructions=2"),

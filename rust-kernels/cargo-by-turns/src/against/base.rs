@@ -51,11 +51,30 @@ pub fn prepared(
         }
     };
     let target = target_of(&folder);
+    let filled = filled(arguments, today, benches, &folder, &shown, release);
+    if filled.is_err() && !target.exists() {
+        // It is none of those that are kept.
+        worktree::remove(today, &folder);
+    }
+    let (base, gone, new) = filled?;
     fs::create_dir_all(&target).map_err(at(&target))?;
     for old in aged(home, &target)? {
         worktree::remove(today, &old);
         let _ = fs::remove_dir_all(target_of(&old));
     }
+    Ok(Prepared { package: base, target, shown, gone, new })
+}
+
+/// The package of the base, whose sources are in the folder, with what its benches need; and the names of benches that only the base
+/// has, and that it lacks.
+fn filled(
+    arguments: &Arguments,
+    today: &Package,
+    benches: &[&Bench],
+    folder: &Path,
+    shown: &str,
+    release: Option<(String, Release)>,
+) -> Result<(Package, Vec<String>, Vec<String>), Refused> {
     let top = top(today).unwrap_or_else(|| today.workspace.clone());
     let within = |path: &Path| -> Result<PathBuf, String> {
         let inner =
@@ -67,7 +86,7 @@ pub fn prepared(
         let none = format!("{shown} has no package {}: there is no {}", today.name, of_base.display());
         return Err(none.into());
     }
-    let base = apart(&of_base, &today.name, &folder)?;
+    let base = apart(&of_base, &today.name, folder)?;
     for bench in benches {
         put(bench, today, &base)?;
     }
@@ -84,7 +103,7 @@ pub fn prepared(
     let gone = base.benches.iter().filter(|bench| bench.uses_by_turns() && lacks(today, &bench.name));
     let gone = gone.filter(|_| arguments.benches.is_empty()).map(|bench| bench.name.clone()).collect();
     let new = benches.iter().map(|bench| bench.name.clone()).filter(|name| lacks(&base, name)).collect();
-    Ok(Prepared { package: base, target, shown, gone, new })
+    Ok((base, gone, new))
 }
 
 /// Ends the name of the folder that a base is built in, behind that of its own.

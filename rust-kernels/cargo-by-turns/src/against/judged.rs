@@ -32,6 +32,8 @@ pub struct Line {
     pub reason: Option<String>,
     /// What would decide an undecided one.
     pub to_decide: Option<String>,
+    /// So many pairs would perhaps, and probably.
+    pub pairs: Option<[u32; 2]>,
     /// By counter, of the base and of today.
     pub counts: BTreeMap<String, [Option<u64>; 2]>,
     /// Counters that grew by more than they may.
@@ -88,6 +90,7 @@ pub fn lines(
             control: self::ratio(control),
             verdict: own.verdict,
             reason: own.inconclusive.map(|why| why.said("pairs")),
+            pairs: own.needed.and_then(|needed| needed.processes(pairs)),
             to_decide: own.needed.map(|needed| to_decide(needed, own, offered.tolerance, pairs, each)),
             grown: became(&counts, allowed, |change| matches!(change, Change::Grown(_))),
             lost: became(&counts, allowed, |change| *change == Change::Lost),
@@ -261,6 +264,7 @@ mod tests {
         let numbers: Vec<u32> =
             said.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
         let [probably, all, perhaps, some] = numbers[..4] else { panic!("{said}") };
+        assert_eq!(line.pairs, Some([perhaps, probably]), "{said}");
         assert!(said.starts_with(&format!("--pairs {probably} --budget {all}s would probably")), "{said}");
         assert_eq!(
             [all, some],

@@ -44,22 +44,19 @@ pub fn run(words: impl IntoIterator<Item = String>) -> Result<u8, String> {
         }
     };
     end_with_cargo(parent());
-    let manifest = arguments.manifest.as_ref().map(Path::new);
-    let today = Package::find(manifest, arguments.package.as_deref())?;
-    let benches = chosen(&today, &arguments.benches)?;
-    let home = today.target.join("by-turns").join("against");
-    fs::create_dir_all(&home).map_err(at(&home))?;
-    let _alone = alone(&home, arguments.quiet);
     // Ctrl-C ends cargo, git and benches as well, which is no error of theirs.
     let caught = Caught::begin();
-    let report = compared(&arguments, &today, &benches, &home, &caught);
+    let report = compared(&arguments, &caught);
     if let Some(asked) = caught.asked()
         && !report.as_ref().is_ok_and(|report| !report.benches.is_empty())
     {
         eprintln!("by-turns: interrupted before anything was compared");
         return Ok(asked.status());
     }
-    let report = report?;
+    let report = match report {
+        Err(why) if arguments.json => Report { not_compared: vec![why], ..Report::of(&arguments) },
+        report => report?,
+    };
     let style = match arguments.markdown || !std::io::stdout().is_terminal() {
         true => Style::Markdown,
         false => Style::Terminal,
@@ -71,17 +68,16 @@ pub fn run(words: impl IntoIterator<Item = String>) -> Result<u8, String> {
     Ok(report.status())
 }
 
-fn compared(
-    arguments: &Arguments,
-    today: &Package,
-    benches: &[&Bench],
-    home: &Path,
-    caught: &Caught,
-) -> Result<Report, String> {
+fn compared(arguments: &Arguments, caught: &Caught) -> Result<Report, String> {
+    let manifest = arguments.manifest.as_ref().map(Path::new);
+    let today = &Package::find(manifest, arguments.package.as_deref())?;
+    let benches = &chosen(today, &arguments.benches)?;
+    let home = &today.target.join("by-turns").join("against");
+    fs::create_dir_all(home).map_err(at(home))?;
+    let _alone = alone(home, arguments.quiet);
     let mut progress = Progress::of("by-turns", arguments.quiet);
     progress.say("preparing the base");
-    let (against, gate_time) = (arguments.against.clone(), arguments.gate_time);
-    let mut report = Report { against, gate_time, ..Report::default() };
+    let mut report = Report { package: today.name.clone(), ..Report::of(arguments) };
     let base = match base::prepared(arguments, today, benches, home) {
         Ok(base) => base,
         Err(Refused::OneSource { base, why }) => {

@@ -20,7 +20,7 @@ use crate::against::build::{self, Built};
 use crate::against::package::{Bench, Package};
 use crate::against::peer::Peer;
 use crate::against::report::{self, Report};
-use crate::against::turns::{self, Common, Measuring, Sides, Taken};
+use crate::against::turns::{self, Common, Measuring, SIDES, Sides, Taken};
 use crate::against::{judged, samples};
 
 /// What is said in place of a table.
@@ -62,29 +62,25 @@ impl One<'_> {
             budget: self.profile().time(*budget),
             folder: &self.running.folder,
         };
-        for at in 0.. {
-            let mut probes = [sides.probe(0)?, sides.probe(1)?];
-            let [base, today] = &mut probes;
-            let offers = [base.offer(at, false)?, today.offer(at, false)?];
-            for Offer { bench, variants, .. } in offers.iter().flatten() {
-                names.extend(variants.iter().map(|of| Key::new(bench, &of.variant, &of.load).to_string()));
-            }
-            match offers {
-                [Some(base), Some(today)] if base.name == today.name => {
-                    self.measured(&sides, probes, &[base, today], at, identical, caught, progress, report)?;
-                }
+        let listed = [sides.probe(0)?.offers()?, sides.probe(1)?.offers()?];
+        if listed.iter().all(Vec::is_empty) && filters.is_empty() {
+            return Err("neither side offers anything: it uses no by-turns".to_owned());
+        }
+        for Offer { bench, variants, .. } in listed.iter().flatten() {
+            names.extend(variants.iter().map(|of| Key::new(bench, &of.variant, &of.load).to_string()));
+        }
+        for numbers in turns::matched_benches(&listed[0], &listed[1]) {
+            match numbers {
                 [Some(base), Some(today)] => {
-                    let (base, today) = (base.bench, today.bench);
-                    return Err(format!("the sides offer other benches: the base {base}, today {today}"));
+                    self.measured(&sides, [base, today], identical, caught, progress, report)?;
                 }
                 [Some(only), None] => {
-                    report.one_sided.push(format!("{} exists in the base only", only.bench))
+                    report.one_sided.push(format!("{} exists in the base only", listed[0][only].bench));
                 }
-                [None, Some(only)] => report.one_sided.push(format!("{} exists today only", only.bench)),
-                [None, None] if at == 0 && filters.is_empty() => {
-                    return Err("neither side offers anything: it uses no by-turns".to_owned());
+                [None, today] => {
+                    let only = today.map(|only| &listed[1][only].bench).expect("one of both");
+                    report.one_sided.push(format!("{only} exists today only"));
                 }
-                [None, None] => break,
             }
             if caught.asked().is_some() {
                 break;
@@ -125,19 +121,23 @@ impl One<'_> {
     }
 
     /// Counts one bench and measures it, unless both programs are identical and count alike: what they read may differ.
-    #[allow(clippy::too_many_arguments)]
     fn measured(
         &self,
         sides: &Sides<'_>,
-        mut probes: [Peer; 2],
-        offers: &[Offer; 2],
-        at: usize,
+        at: [usize; 2],
         identical: bool,
         caught: &Caught,
         progress: &mut Progress,
         report: &mut Report,
     ) -> Result<(), String> {
-        let offers = [&offers[0], &offers[1]];
+        let proved = |side: usize, brief: bool| {
+            let mut probe = sides.probe(side)?;
+            let offer = probe.offer(at[side], brief)?;
+            let offer = offer.ok_or_else(|| format!("{}: a bench is not offered once more", SIDES[side]))?;
+            Ok::<_, String>((probe, offer))
+        };
+        let ((base, of_base), (today, of_today)) = (proved(0, false)?, proved(1, false)?);
+        let (mut probes, offers) = ([base, today], [&of_base, &of_today]);
         let (common, one_sided) = turns::matched(offers[0], offers[1]);
         let bench = &offers[1].bench;
         for (names, side) in one_sided.iter().zip(["in the base only", "today only"]) {
@@ -147,11 +147,9 @@ impl One<'_> {
         if common.is_empty() {
             return Ok(());
         }
-        let again = |side: usize| {
-            let offer = sides.probe(side)?.offer(at, true)?;
-            offer.ok_or_else(|| format!("{bench}: it is not offered once more"))
-        };
-        turns::equal_work(offers[0], offers[1], &common, &mut || Ok([again(0)?, again(1)?]))?;
+        turns::equal_work(offers[0], offers[1], &common, &mut || {
+            Ok([proved(0, true)?.1, proved(1, true)?.1])
+        })?;
         let plan = self.plan(offers, common.len());
         progress.say(&format!("counting {bench}"));
         let no_valgrind = plan.no_valgrind(common.len());
@@ -172,10 +170,22 @@ impl One<'_> {
             return Ok(());
         }
         report.not_compared.extend(not_counted);
+        // Identical programs may count otherwise because they read something else, or as a `HashMap` does, which is another one in
+        // each process.
+        let varies = identical && counts[0] != counts[1] && {
+            let mut again = vec![];
+            for Common { numbers, .. } in &common {
+                again.extend(counted(&mut probes[0], numbers[0], no_valgrind.clone(), &mut notes)?.0);
+            }
+            again != counts[0]
+        };
+        if caught.asked().is_some() {
+            return Ok(());
+        }
         drop(probes); // no other process is there when times are measured
         let measuring = Measuring { sides, at, common: &common, offers, plan: &plan };
-        let reported = if identical && counts[0] == counts[1] {
-            self.identical(&measuring, &counts, notes)
+        let reported = if identical && (counts[0] == counts[1] || varies) {
+            self.identical(&measuring, &counts, varies, notes)
         } else {
             let watch = Watch::begin();
             let taken = measuring.taken(caught, progress)?;
@@ -213,20 +223,26 @@ impl One<'_> {
         Plan::new(&self.profile(), self.arguments.budget, 3 * variants, call, set_up)
     }
 
-    /// Judges counts alone.
+    /// Judges counts alone, unless they vary among processes of one program.
     fn identical(
         &self,
         measured: &Measuring<'_>,
         counts: &[Vec<Count>; 2],
-        notes: Vec<String>,
+        varies: bool,
+        mut notes: Vec<String>,
     ) -> report::Bench {
         let bench = &measured.offers[1].bench;
         let (taken, allowed) = (Taken::default(), &self.arguments.allowed);
         let mut lines = judged::lines(bench, measured.common, &taken, [&counts[0], &counts[1]], allowed);
         lines.iter_mut().for_each(|line| line.reason = None);
+        if varies {
+            lines.iter_mut().for_each(|line| line.grown.clear());
+            notes.push("counts of the base vary from process to process, as of a HashMap".to_owned());
+        }
         let measured = IDENTICAL.to_owned();
         report::Bench {
             bench: bench.clone(),
+            target: self.bench.name.clone(),
             measured,
             lines,
             notes,
@@ -265,6 +281,7 @@ impl One<'_> {
         let orders = if not_drawn.is_none() { ", each with link orders of its own" } else { "" };
         Ok(report::Bench {
             bench: bench.clone(),
+            target: self.bench.name.clone(),
             measured: format!("{pairs} pairs{orders}, {} rounds", taken.rounds),
             lines,
             notes,

@@ -79,11 +79,27 @@ impl Peer {
     /// # Errors
     /// Why it offers none.
     pub fn offer(&mut self, further: usize, brief: bool) -> Result<Option<Offer>, String> {
-        for request in vec![Request::Next; further].into_iter().chain([Request::Prove { brief }]) {
-            let _ = self.say(&request); // it may have no other bench, and have ended
+        self.offered(further, &Request::Prove { brief })
+    }
+
+    fn offered(&mut self, further: usize, how: &Request) -> Result<Option<Offer>, String> {
+        for request in [&Request::Next].repeat(further).into_iter().chain([how]) {
+            let _ = self.say(request); // it may have no other bench, and have ended
         }
         let Some(line) = self.line(true)? else { return Ok(None) };
         Offer::read(&line).map(Some).map_err(|why| format!("{}: {why}", self.side))
+    }
+
+    /// What all benches of its program offer, without a proof.
+    ///
+    /// # Errors
+    /// Why one offers nothing.
+    pub fn offers(&mut self) -> Result<Vec<Offer>, String> {
+        let mut offers = vec![];
+        while let Some(offer) = self.offered(usize::from(!offers.is_empty()), &Request::List)? {
+            offers.push(offer);
+        }
+        Ok(offers)
     }
 
     /// What it answers to a request.

@@ -47,6 +47,11 @@ impl Release {
             let why = format!("{of} resolves to {name} {version} already");
             return Err(Refused::OneSource { base: format!("{name}@{version}"), why });
         }
+        if name == of {
+            let why =
+                format!("{name} is the package itself: compare it with a revision, such as main or a tag");
+            return Err(why.into());
+        }
         let nearest = lock::nearest(&before, version).map(str::to_owned);
         Ok(nearest.ok_or_else(|| {
             let own = if lock::holds(&text, name) {
@@ -190,6 +195,8 @@ mod tests {
         assert_eq!(replaced("c@1.0.0"), format!("c {none}{there}"));
         let own = ", but of another package, such as by-turns, only";
         assert_eq!(replaced("memchr@99.0.0"), format!("memchr {none}{own}{there}"));
+        let itself = "user is the package itself: compare it with a revision, such as main or a tag";
+        assert_eq!(replaced("user@1.0.0"), itself);
         assert_eq!(replaced("a@2"), "a@2: a release has three numbers, such as a@1.2.3");
         fs::remove_dir_all(folder).expect("ours");
     }

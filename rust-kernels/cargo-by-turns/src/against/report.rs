@@ -9,12 +9,15 @@ use by_turns_core::judge::verdict::Verdict;
 use by_turns_core::run::process::Asked;
 use serde_json::{Map, Value, json};
 
+use crate::against::arguments::Arguments;
 use crate::against::judged::Line;
 
 /// One bench.
 #[derive(Debug, Default)]
 pub struct Bench {
     pub bench: String,
+    /// Cargo's bench that it is in.
+    pub target: String,
     /// Pairs, rounds, link orders.
     pub measured: String,
     pub lines: Vec<Line>,
@@ -30,6 +33,8 @@ pub struct Bench {
 /// All that is said.
 #[derive(Debug, Default)]
 pub struct Report {
+    /// Whose benches they are.
+    pub package: String,
     /// As the user has written it.
     pub against: String,
     /// With the commit of a revision.
@@ -83,6 +88,12 @@ impl Style {
 }
 
 impl Report {
+    /// One that holds nothing yet.
+    pub fn of(arguments: &Arguments) -> Self {
+        let (against, gate_time) = (arguments.against.clone(), arguments.gate_time);
+        Self { against, gate_time, ..Self::default() }
+    }
+
     /// Whether it is slower, and that gates.
     fn slower(&self, bench: &Bench, line: &Line) -> bool {
         self.gate_time && bench.orders && line.verdict == Some(Verdict::Slower)
@@ -157,7 +168,7 @@ impl Report {
     pub fn json(&self) -> Value {
         let benches: Vec<Value> = self.benches.iter().map(|bench| bench.json(self)).collect();
         json!({
-            "against": self.against, "base": self.base, "benches": benches, "one_source": self.one_source,
+            "package": self.package, "against": self.against, "base": self.base, "benches": benches, "one_source": self.one_source,
             "one_sided": self.one_sided, "not_compared": self.not_compared, "locks": self.locks,
             "gate_time": self.gate_time, "status": self.status(),
         })
@@ -209,7 +220,7 @@ impl Bench {
         let worse = |line: &Line| !line.grown.is_empty() || report.slower(self, line);
         let lines: Vec<Value> = self.lines.iter().map(|line| line.json(worse(line))).collect();
         json!({
-            "bench": self.bench, "measured": self.measured, "identical": self.identical, "variants": lines,
+            "bench": self.bench, "target": self.target, "measured": self.measured, "identical": self.identical, "variants": lines,
             "notes": self.notes, "samples": self.samples,
         })
     }
@@ -252,11 +263,12 @@ impl Line {
         let counts: Map<String, Value> =
             self.counts.iter().map(|(counter, values)| (counter.clone(), two(values))).collect();
         let [base, today] = self.time_ns;
+        let [perhaps, probably] = self.pairs.map_or([None; 2], |pairs| pairs.map(Some));
         json!({
             "variant": self.variant, "load": self.load, "unit": self.unit, "units": self.units, "base_ns": base,
             "today_ns": today, "ratio": three(self.ratio), "control": three(self.control),
             "verdict": self.verdict.map(|verdict| verdict.to_string()), "reason": self.reason,
-            "to_decide": self.to_decide, "counts": counts, "grown": self.grown, "worse": worse,
+            "to_decide": self.to_decide, "pairs_perhaps": perhaps, "pairs_probably": probably, "counts": counts, "grown": self.grown, "worse": worse,
         })
     }
 }

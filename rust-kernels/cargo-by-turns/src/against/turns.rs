@@ -81,6 +81,19 @@ pub fn matched(base: &Offer, today: &Offer) -> (Vec<Common>, [Vec<String>; 2]) {
     (common, [gone.map(name).collect(), new])
 }
 
+/// The numbers of each bench in the base and today, where there is one of its name. Those of today come first, in their order.
+pub fn matched_benches(base: &[Offer], today: &[Offer]) -> Vec<[Option<usize>; 2]> {
+    let mut left: Vec<usize> = (0..base.len()).collect();
+    let mut of_base = |name: &str| {
+        let at = left.iter().position(|number| base[*number].name == name)?;
+        Some(left.remove(at))
+    };
+    let mut found: Vec<_> =
+        today.iter().enumerate().map(|(number, offer)| [of_base(&offer.name), Some(number)]).collect();
+    found.extend(left.into_iter().map(|number| [Some(number), None]));
+    found
+}
+
 /// A variant, with its load where it has one.
 pub fn name(offered: &Offered) -> String {
     let Offered { variant, load, .. } = offered;
@@ -170,8 +183,8 @@ pub struct Taken {
 /// How a bench is measured.
 pub struct Measuring<'a> {
     pub sides: &'a Sides<'a>,
-    /// The number of the bench among those of its program.
-    pub at: usize,
+    /// The number of the bench among those of the base's program, and of today's.
+    pub at: [usize; 2],
     pub common: &'a [Common],
     /// What each side offered first, to which all processes must be equal.
     pub offers: [&'a Offer; 2],
@@ -295,7 +308,7 @@ impl Measuring<'_> {
             let of = PROGRAM[side];
             let mut peer = self.sides.start(&drawn.programs[side], side, &side.to_string())?;
             let offer = peer
-                .offer(self.at, self.plan.brief())?
+                .offer(self.at[of], self.plan.brief())?
                 .ok_or_else(|| format!("{}: its process ended early", SIDES[side]))?;
             same_input(SIDES[side], &offer, self.offers[of])?;
             Ok::<_, String>(peer)
@@ -368,6 +381,16 @@ mod tests {
             (numbers, gone, new),
             (vec![[2, 0], [1, 2]], vec!["gone".to_owned()], vec!["new".to_owned()])
         );
+    }
+
+    #[test]
+    fn benches_are_matched_by_name_wherever_they_stand() {
+        let named = |name: &str| Offer { name: name.to_owned(), ..offer(&[]) };
+        let sides = |names: &str| names.chars().map(|name| named(&name.to_string())).collect::<Vec<_>>();
+        let matched = matched_benches(&sides("abcc"), &sides("xbcac"));
+        let numbers = [[None, Some(0)], [Some(1), Some(1)], [Some(2), Some(2)], [Some(0), Some(3)]];
+        assert_eq!(matched, [&numbers[..], &[[Some(3), Some(4)]]].concat());
+        assert_eq!(matched_benches(&sides("ab"), &sides("a"))[1], [Some(1), None]);
     }
 
     #[test]

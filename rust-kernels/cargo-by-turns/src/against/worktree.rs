@@ -36,7 +36,13 @@ pub fn of(
             .args(["rev-parse", "--verify", "--quiet", "--end-of-options"])
             .arg(format!("{revision}^{{commit}}")),
     )
-    .map_err(|_| format!("{revision} is no revision of {}", top.display()))?;
+    .map_err(|_| {
+        let release = match today.depends_on(revision) {
+            true => format!("; a release of the dependency is written {revision}@<version>"),
+            false => String::new(),
+        };
+        format!("{revision} is no revision of {}{release}", top.display())
+    })?;
     let commit = commit.trim();
     let short = &commit[..commit.len().min(12)];
     let shown = format!("{revision} ({short})");
