@@ -8,7 +8,7 @@ from async_cost.report import notebook
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.workflow.publishing import execute
 
-STUDY = "servers-open"
+STUDY, CONTROL = "servers-open", "loop (A/A)"
 LATE = "tokio multi_thread"
 #: Nanoseconds: p99 by load, and beside requests that compute.
 P99 = {"20": 100e3, "50": 200e3, "80": 400e3, "95": 900e3}
@@ -26,12 +26,16 @@ def metrics(bench: str, variant: str, parameter: str) -> dict[str, float]:
 @pytest.fixture(scope="module")
 def page(runs) -> nbformat.NotebookNode:
     declared = of_today().filter(study=STUDY)
-    keys = sorted({key for side in (KEY, BASE_KEY) for key in declared.select(side).rows()})
+    compared = [(row[:3], row[3:6], row[6]) for row in declared.select(*KEY, *BASE_KEY, "group").rows()]
+    loops = {group: loop for _, loop, group in compared if loop[1] == "loop"}
+    compared += [((loop[0], CONTROL, loop[2]), loop, group) for group, loop in loops.items()]
+    keys = sorted({key for *pair, _ in compared for key in pair})
     study = Study(
         dict.fromkeys(keys, 40e3),
-        comparisons=[(row[:3], row[3:6], row[6]) for row in declared.select(*KEY, *BASE_KEY, "group").rows()],
+        comparisons=compared,
         groups=dict.fromkeys(declared["group"].unique(), 0.1),
         baseline="loop",
+        controls=[CONTROL],
         counts={key: {"units": 1, "connections": 100} for key in keys},
         metrics={key: metrics(*key) for key in keys},
     )
@@ -41,7 +45,7 @@ def page(runs) -> nbformat.NotebookNode:
 
 
 def test_it_says_what_was_measured(page):
-    said = {record.id: record.title for record in notebook.findings_in(page)}
+    said = {record.id: record.title.replace("\u00a0", " ") for record in notebook.findings_in(page)}
     assert "within 900 µs: 9.0 times as long as at a fifth (100 µs)" in said["open-loop-load"], said
     assert "300 µs where it yields" in said["open-loop-hog"], said
 
@@ -50,6 +54,5 @@ def test_a_row_whose_generator_was_late_is_in_no_chart_and_says_so(page):
     (chart,) = (c for c in page.cells if c.id == "open-loop-06b")
     drawn = str(chart.outputs)
     assert "95 %" in drawn and drawn.count("tokio on several threads") < drawn.count("tokio on one thread"), drawn
-    (highest,) = (c for c in page.cells if c.id == "open-loop-08a")
     (tables,) = (c for c in page.cells if c.id == "open-loop-16")
     assert str(tables.outputs).count("no: the generator was late") == 1
