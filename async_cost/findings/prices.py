@@ -2,8 +2,8 @@
 
 data/prices.csv says what a price is: `what`, for one `unit` of it, is a key of a study's tables. With a baseline it is
 what the key adds to a unit of work; without, it is the time of an iteration, shared out among what the iteration does
-of `counter` (the study's own units where that is empty; `iteration` for the whole). Each is a number as findings have
-them.
+of `counter` (the study's own units where that is empty; `iteration` for the whole), or what the samples say of it where
+`counter` is a metric of them in nanoseconds, such as `p99_ns`. Each is a number as findings have them.
 """
 
 from dataclasses import replace
@@ -110,6 +110,8 @@ def priced(entry: dict[str, str]) -> Pair:
     study, key = entry["study"], (entry["bench"], entry["variant"], entry["parameter"])
     if baseline := entry["baseline_variant"]:
         return replace(pair(study, key[1], baseline, key[2], bench=key[0]), unit=entry["unit"])
+    if entry["counter"].endswith("_ns"):
+        return Pair(study, key, key, entry["unit"]).metric(entry["counter"], None)
     per = {"": UNIT_OF_WORK, WHOLE: None}.get(entry["counter"], entry["counter"])
     return Pair(study, key, key, entry["unit"], per=per)
 
@@ -137,7 +139,7 @@ def _price(judge: Judge, entry: dict[str, str]) -> dict[str, object]:
         return {"lacks": "no study measures it by itself"}
     price = priced(entry)
     time = timed(judge, price)
-    if time["ns"] is None:
+    if time["ns"] is None or price.quantity == "metric":
         return time
 
     def value_of(priced_pair: Pair) -> float | None:
