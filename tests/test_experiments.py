@@ -138,6 +138,11 @@ def test_the_tables_of_changes_that_change_nothing_are_those_that_were_measured(
     assert f"Of {ours.height} such changes, {same} left the program as it was" in page
     different = ours.filter(pl.col("said").is_in(["slower", "faster"])).height
     assert f"of the other {ours.height - same}, {different or 'none'} was called slower or faster" in page
+    said = rows.filter(more=0).group_by("library").agg(pl.col("said").is_in(["slower", "faster"]).sum(), pl.len())
+    others = {library: count for library, count, of in said.iter_rows() if of == 30}
+    unsure = rows.filter(pl.col("said") == "undecided", library="zenbench", more=0).height
+    told = f"criterion called {others['criterion']} of 30 slower or faster, tango {others['tango']}, and zenbench"
+    assert f"{told} {others['zenbench']}, while it left {unsure} undecided." in " ".join(page.split())
     planted = [rows.filter(library="by-turns", more=more) for more in (2, 10)]
     (two, found_two), (ten, found_ten) = ((some.height, some.filter(said="slower").height) for some in planted)
     assert (

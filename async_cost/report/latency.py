@@ -35,7 +35,7 @@ CAUTION = (
     "Compare rows within a block. Averages over builds and hours, of notebook cells, on cloud machines with two cores; "
     "single builds differ. Not measured: `io_uring`, a network."
 )
-ELSEWHERE = "So far on one other machine, beside whose numbers those above do not stand:"
+ELSEWHERE = "Measured on another machine so far, so not to be compared with the rows above:"
 #: What the machine of a reader is called beside the committed ones.
 YOURS = "yours"
 HOW = "Time for one, on a log scale; + is what it adds"
@@ -121,7 +121,7 @@ def screen(numbers: Numbers, pages: str, picture: str) -> str:
 
 
 def elsewhere(numbers: Numbers, pages: str) -> str:
-    """Return the rows that only other committed machines have, as Markdown, with a sentence; nothing if there are none."""
+    """Return the rows that only other committed machines have, in Markdown, with a sentence; else nothing."""
     above = {latency.id for latency in _known(numbers)}
     others = {name: own for name, own in committed(every=True).items() if name not in numbers}
     left = {name: {id: ns for id, ns in own.items() if id not in above} for name, own in others.items()}

@@ -107,7 +107,9 @@ def hours(rows: pl.DataFrame) -> pl.DataFrame:
         square=pl.sum_horizontal((move * other).sum() ** 2 for move in moves for other in moves),
     )
     free, beyond, most = (pools[name].cast(pl.Float64).to_numpy() for name in ("free", "beyond", "most"))
-    others = _independent(pools["trace"].to_numpy() ** 2 / pools["square"].to_numpy(), free) - 1  # than itself
+    with np.errstate(invalid="ignore"):  # of a pool in which nothing moves
+        ratio = pools["trace"].to_numpy() ** 2 / pools["square"].to_numpy()
+    others = _independent(ratio, free) - 1  # than itself
     most = np.minimum(most, free * others)
     # Nearly nothing beyond: as many degrees of freedom as there may be. One comparison has nothing besides itself.
     d0 = np.where(beyond < 0.02, most, np.minimum(most, 2 * _inverse_of_trigamma(np.maximum(beyond, 0.02))))
