@@ -370,7 +370,12 @@ def markdown(table: pl.DataFrame) -> str:
                 if none
                 else f"{100 * row['inside']:.0f} % ({100 * row['inside_low']:.0f} to {100 * row['inside_high']:.0f})",
                 "" if silent else f"{row['different']} of {row['copies']}",
-                *("" if silent else f"{row[f'found_{more}']} of {row[f'planted_{more}']}" for more in (2, 10)),
+                *(
+                    ""
+                    if silent or not row[f"planted_{more}"]
+                    else f"{row[f'found_{more}']} of {row[f'planted_{more}']}"
+                    for more in (2, 10)
+                ),
                 *(
                     "" if row[error] is None else f"{100 * row[error]:.2f} %"
                     for error in ("median_error", "largest_error")

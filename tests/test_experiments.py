@@ -137,12 +137,25 @@ def test_the_tables_of_changes_that_change_nothing_are_those_that_were_measured(
     same = ours.filter(said="identical").height
     assert f"Of {ours.height} such changes, {same} left the program as it was" in page
     different = ours.filter(pl.col("said").is_in(["slower", "faster"])).height
-    assert f"of the other {ours.height - same}, {different or 'none'} was called slower or faster" in page
+    text = " ".join(page.split())
+    alike, undecided = (ours.filter(said=said).height for said in ("same", "undecided"))
+    counted = f"{alike} were called the same, and {undecided} were left undecided."
+    assert f"of the other {ours.height - same}, {different or 'none'} was called slower or faster: {counted}" in text
+    measured = ours.filter(pl.col("said") != "identical")
+    kinds = measured["pair"].str.split("-").list.first().value_counts(sort=True).rows()
+    assert "They are {} added functions and {} comments.".format(*dict(kinds).values()) in text and len(kinds) == 2
     said = rows.filter(more=0).group_by("library").agg(pl.col("said").is_in(["slower", "faster"]).sum(), pl.len())
     others = {library: count for library, count, of in said.iter_rows() if of == 30}
     unsure = rows.filter(pl.col("said") == "undecided", library="zenbench", more=0).height
     told = f"criterion called {others['criterion']} of 30 slower or faster, tango {others['tango']}, and zenbench"
-    assert f"{told} {others['zenbench']}, while it left {unsure} undecided." in " ".join(page.split())
+    assert f"{told} {others['zenbench']}, while it left {unsure} undecided." in text
+    again = rows.join(measured.filter(pl.col("run") < 10).select("condition", "run"), on=["condition", "run"])
+    called = again.filter(more=0).group_by("library").agg(pl.col("said").is_in(["slower", "faster"]).sum(), pl.len())
+    counts = {library: (count, of) for library, count, of in called.iter_rows()}
+    criterion, tango, zenbench, own = (counts[name][0] for name in ("criterion", "tango", "zenbench", "by-turns"))
+    of = counts["by-turns"][1]
+    told = f"Of the {of} that are not alike, which by-turns measured again on that day, criterion called {criterion} different"
+    assert f"{told}, tango {tango}, zenbench {zenbench} and by-turns {own}; by-turns left {of} undecided." in text
     planted = [rows.filter(library="by-turns", more=more) for more in (2, 10)]
     (two, found_two), (ten, found_ten) = ((some.height, some.filter(said="slower").height) for some in planted)
     assert (
