@@ -32,10 +32,10 @@ ADVICE = (
     "Box small futures where a type needs it (+{request-box}), not a large one for each call of a loop (+{call-box-4k}).",
 )
 CAUTION = (
-    "Compare rows within a block. Averages over builds and hours, of notebook cells, on cloud machines with two cores; "
-    "single builds differ. Not measured: `io_uring`, a network."
+    "Compare rows within a block. Averages over builds and hours, of notebook cells, on cloud machines with two cores. "
+    "Not measured: `io_uring`, a network."
 )
-ELSEWHERE = "Measured on another machine so far, so not to be compared with the rows above:"
+ELSEWHERE = "Measured on another machine:"
 #: What the machine of a reader is called beside the committed ones.
 YOURS = "yours"
 HOW = "Time for one, on a log scale; + is what it adds"
