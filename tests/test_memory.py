@@ -84,5 +84,6 @@ def test_no_memory_error_under_valgrind(crate):
         # Fair, since valgrind runs one thread at a time: a thread that spins would keep the one it waits for from
         # running.
         valgrind = ["valgrind", "--command-line-only=yes", "-q", "--fair-sched=try", "--error-exitcode=9"]
+        valgrind += ["--max-threads=2500"]  # a thread for each of a thousand connections
         # Random programs for some seconds: as many as without it would take a minute.
         pass_all([*valgrind, binary, "--quiet", "--test-threads=1"], crate, ASYNC_COST_SOAK_S="5")
