@@ -73,8 +73,8 @@ mod line {
 }
 
 impl<W: PartialEq + Debug> Bench<'_, W> {
-    /// Answers requests, of which the first ones are for its names, for a proof or for the next bench of the program, when it returns. Ends the
-    /// process when the coordinator has gone.
+    /// Answers requests, of which the first ones are for its names, for a proof or for the next bench of the program, when it
+    /// returns. Ends the process when the coordinator has gone.
     ///
     /// # Errors
     /// What does other work, and where the coordinator cannot be reached.
