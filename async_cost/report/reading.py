@@ -34,6 +34,7 @@ from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.find import choose_run
 from async_cost.runs.judged import seen_by
 from async_cost.runs.run import Run
+from async_cost.statistics.interval import centres
 from async_cost.statistics.measured import both_ways
 from async_cost.statistics.statement import Outcome
 from async_cost.statistics.table import comparisons
@@ -85,8 +86,8 @@ class Reading:
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
-        """What else was noted of samples: study, KEY, metric, value (median over all rounds, of an iteration if it adds
-        up over a sample), q1, q3, rounds.
+        """What else was noted of samples: study, KEY, metric, value (as findings estimate it; of an iteration if it
+        adds up over a sample), q1, q3, rounds.
         """
         parts = [
             trial_values(self.run, study, metric).with_columns(study=pl.lit(study), metric=pl.lit(metric))
@@ -94,8 +95,12 @@ class Reading:
             for metric in self.run.metrics(study)["metric"].unique()
         ]
         by, value = ("study", *KEY, "metric"), pl.col("value")
+        rounds, positive = pl.concat(parts), value.min().over(by) > 0
         numbers = {"q1": value.quantile(0.25), "q3": value.quantile(0.75), "rounds": pl.len()}
-        return pl.concat(parts).group_by(by).agg(value.median(), **numbers).sort(by)
+        spread = rounds.group_by(by).agg(**numbers, positive=value.min() > 0)
+        table = centres(rounds.with_columns(pl.when(positive).then(value.log()).otherwise(value)), "value", by)
+        table = table.join(spread, on=by).with_columns(pl.when("positive").then(value.exp()).otherwise(value))
+        return table.drop("positive").sort(by)
 
     @property
     def published(self) -> pl.DataFrame:

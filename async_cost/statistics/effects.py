@@ -285,9 +285,11 @@ def _combined(measure: Measure, case: Case, measured: Measured, rows: list[dict]
     rounds = rounds.with_columns(pl.col(places) / _unit(measure, case, measured), of=0, unsure=unsure)
     factors = (1.0, -1.0, -1.0, 1.0)[: len(places)]
     metric, crossing = measure.quantity == "metric", measure.operation == "break-even"
-    # Ratios are estimated as logarithms, as those of the table are, and times by themselves as those of the price list.
-    of_time = measure.operation == "value" and not metric
-    logs = measure.in_ratios or of_time or crossing
+    # Ratios are estimated as logarithms, as those of the table are, and values by themselves as those of the price
+    # list: an hour or a process multiplies a latency as it does a time. Only what may be 0 has no logarithm.
+    alone = measure.operation == "value"
+    of_time = alone and not metric
+    logs = measure.in_ratios or crossing or (alone and rounds.select(pl.col(places).min()).item() > 0)
     lever, crossings = 1.0, rounds
     if crossing:
         crossed = _crossing(rounds, measure.share or 0.0)
