@@ -541,32 +541,39 @@ impl Runtime for Ours {
 /// What a poll may take.
 pub const BUDGET: u8 = 128;
 
-thread_local! {
-    /// What is left for the poll that this thread is in; `None` outside of tasks with a budget.
-    static LEFT: Cell<Option<u8>> = const { Cell::new(None) };
-    /// The number of the task that this thread polls.
-    static CURRENT: Cell<Option<u64>> = const { Cell::new(None) };
-}
+/// A later cell sees what is thread-local if it is in a module.
+pub mod of_poll {
+    use super::*;
 
-/// The number of the calling task, if it has one.
-pub fn task_id() -> Option<u64> {
-    CURRENT.get()
-}
+    thread_local! {
+        /// What is left for the poll that this thread is in; `None` outside of tasks with a budget.
+        pub static LEFT: Cell<Option<u8>> = const { Cell::new(None) };
+        /// The number of the task that this thread polls.
+        pub static CURRENT: Cell<Option<u64>> = const { Cell::new(None) };
+    }
 
-/// Puts back what a thread had before.
-struct Restore<T: Copy + 'static>(&'static LocalKey<Cell<T>>, T);
+    /// The number of the calling task, if it has one.
+    pub fn task_id() -> Option<u64> {
+        CURRENT.get()
+    }
 
-impl<T: Copy> Restore<T> {
-    fn after(cell: &'static LocalKey<Cell<T>>, value: T) -> Self {
-        Self(cell, cell.replace(value))
+    /// Puts back what a thread had before.
+    pub struct Restore<T: Copy + 'static>(&'static LocalKey<Cell<T>>, T);
+
+    impl<T: Copy> Restore<T> {
+        pub fn after(cell: &'static LocalKey<Cell<T>>, value: T) -> Self {
+            Self(cell, cell.replace(value))
+        }
+    }
+
+    impl<T: Copy> Drop for Restore<T> {
+        fn drop(&mut self) {
+            self.0.set(self.1);
+        }
     }
 }
 
-impl<T: Copy> Drop for Restore<T> {
-    fn drop(&mut self) {
-        self.0.set(self.1);
-    }
-}
+pub use of_poll::*;
 
 // %% [markdown]
 // The number is in the task, as in tokio; a task without one has no room for it.
@@ -575,32 +582,39 @@ impl<T: Copy> Drop for Restore<T> {
 /// The services of a task: a number if `IDS` is 1, and a budget.
 pub struct Services<const IDS: usize, const BUDGETED: bool>([u64; IDS]);
 
-pin_project! {
-    /// A task with services.
-    pub struct Served<F, S> {
-        services: S,
-        #[pin]
-        task: F,
+/// A later cell sees what a macro makes if it is in a module.
+pub mod of_task {
+    use super::*;
+
+    pin_project! {
+        /// A task with services.
+        pub struct Served<F, S> {
+            services: S,
+            #[pin]
+            task: F,
+        }
+    }
+
+    impl<F, const IDS: usize, const BUDGETED: bool> Served<F, Services<IDS, BUDGETED>> {
+        pub fn new(task: F) -> Self {
+            static LAST: AtomicU64 = AtomicU64::new(0);
+            Self { services: Services([(); IDS].map(|()| LAST.fetch_add(1, Ordering::Relaxed))), task }
+        }
+    }
+
+    impl<F: Future, const IDS: usize, const BUDGETED: bool> Future for Served<F, Services<IDS, BUDGETED>> {
+        type Output = F::Output;
+
+        fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+            let this = self.project();
+            let _id = this.services.0.first().map(|id| Restore::after(&CURRENT, Some(*id)));
+            let _left = BUDGETED.then(|| Restore::after(&LEFT, Some(BUDGET)));
+            this.task.poll(context)
+        }
     }
 }
 
-impl<F, const IDS: usize, const BUDGETED: bool> Served<F, Services<IDS, BUDGETED>> {
-    pub fn new(task: F) -> Self {
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        Self { services: Services([(); IDS].map(|()| LAST.fetch_add(1, Ordering::Relaxed))), task }
-    }
-}
-
-impl<F: Future, const IDS: usize, const BUDGETED: bool> Future for Served<F, Services<IDS, BUDGETED>> {
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let this = self.project();
-        let _id = this.services.0.first().map(|id| Restore::after(&CURRENT, Some(*id)));
-        let _left = BUDGETED.then(|| Restore::after(&LEFT, Some(BUDGET)));
-        this.task.poll(context)
-    }
-}
+pub use of_task::*;
 
 /// A handle that takes from the budget of the poll, if `BUDGETED`.
 pub struct Taking<H, const BUDGETED: bool>(pub H);
