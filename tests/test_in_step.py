@@ -103,6 +103,19 @@ def test_no_cell_uses_an_item_that_only_a_later_one_defines(notebook):
         assert not users, f"{study(notebook)}: {name} is defined after this cell, which uses it:\n{users[0]}"
 
 
+@pytest.mark.parametrize("notebook", RUST, ids=study)
+def test_no_cell_uses_what_a_macro_made_in_another_outside_of_a_module(notebook):
+    cells = [cell.source for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "code"]
+    for at, source in enumerate(cells):
+        # The kernel keeps the items of a cell that it finds by their keywords: none of these.
+        for made in re.findall(r"^[\w:]+! \{\n(.*?)^\}", source, re.MULTILINE | re.DOTALL):
+            for name in re.findall(
+                r"^ {4}(?:pub(?:\(crate\))? )?(?:static|struct|enum|fn|const) (\w+)", made, re.MULTILINE
+            ):
+                users = [cell for cell in cells[:at] + cells[at + 1 :] if re.search(rf"\b{name}\b", cell)]
+                assert not users, f"later cells do not see {name}: put the macro that makes it into a module"
+
+
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=study)
 def test_notebooks_are_committed_without_outputs_or_metadata_of_editors(notebook):
     assert tidied(notebook) == notebook.read_text(encoding="utf-8"), (
