@@ -200,6 +200,9 @@ pub trait Protocol: Send + 'static {
     }
 }
 
+// %% [markdown]
+// An echo answers with the bytes that came. Where all of them were written, the buffer is empty again.
+
 // %%
 impl Protocol for Echo {
     fn new(work: Steps, tally: &Arc<Tally>) -> Self {

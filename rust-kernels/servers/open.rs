@@ -50,6 +50,7 @@
 // :dep httparse = "=1.10.1"
 // :dep hyper = { version = "=1.12.0", features = ["http1", "server"] }
 // :dep hyper-util = { version = "=0.1.21", features = ["tokio"] }
+// :dep libc = "=0.2.189"
 // :dep rustix = { version = "=1.1.6", features = ["event", "net", "thread", "time"] }
 // :dep servers = { path = "../../rust-kernels/servers" }
 // :dep slab = "=0.4.12"
@@ -59,7 +60,7 @@
 // %% [markdown]
 // ## A first result
 //
-// First, the finished crate at work: the loop by hand and tokio on one thread, at half of what each can do. The time is
+// First, the finished crate at work: the loop by hand and tokio on one thread, at four fifths of what each can do. The time is
 // processor time of the server, for a request; the analysis shows the latencies.
 
 // %% tags=["active-ipynb", "glance"]
@@ -70,9 +71,13 @@
 //     .filter(|server| [servers::LOOP, servers::TOKIO_ALONE].contains(&server.name))
 //     .fold(harness::Glance::at("request").trials_by(harness::in_processes(servers::LIMIT)), |glance, server| {
 //         let lasts = std::time::Duration::from_millis(100);
-//         glance.look(server.name, move |bencher| servers_open::PARTS[0].trial(*server, 50, lasts, 1, bencher))
+//         glance.look(server.name, move |bencher| servers_open::PARTS[0].trial(*server, 80, lasts, 1, bencher))
 //     })
 //     .show()
+
+// %% [markdown]
+// The servers that are known, what clients are and the session in which both meet are those of the other notebook. Histograms
+// hold latencies, and hyper and httparse speak HTTP.
 
 // %%
 use std::collections::VecDeque;
@@ -82,6 +87,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -208,6 +214,9 @@ pub struct Http<const BODY: usize> {
     work: Steps,
     served: Served,
 }
+
+// %% [markdown]
+// What has come is searched for whole requests, and their answers wait in one buffer until all of it is written.
 
 // %%
 impl<const BODY: usize> Protocol for Http<BODY> {
@@ -553,6 +562,10 @@ fn carefully(
     }))
 }
 
+// %% [markdown]
+// A server for each of these ways. Only `block_in_place` needs a runtime of several threads; the others run on one, as the
+// server does that they are compared with.
+
 // %%
 /// It gives way.
 pub fn yielding(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> Ended {
@@ -833,6 +846,10 @@ impl Generator {
     }
 }
 
+// %% [markdown]
+// Between two requests it looks for answers, as often as it can, or where it shares its processor, sleeps until there is one or
+// a request is due.
+
 // %%
 /// The timer's number among the connections.
 const TIMER: u64 = u64::MAX;
@@ -901,6 +918,9 @@ const BATCH: u64 = 64;
 
 /// How long the server has to begin to listen everywhere.
 const PAUSE: Duration = Duration::from_millis(2);
+
+// %% [markdown]
+// Connections are opened some at a time, as in the other notebook, and each is served once before the next come.
 
 // %%
 impl Generator {
@@ -999,6 +1019,9 @@ const LOCAL_SET: &str = "tokio LocalSet";
 const LOOKING: &str = "tokio event_interval=1";
 const YIELDING: &str = "tokio + yield_now";
 
+// %% [markdown]
+// Which servers are in which part. Where one thing is changed, only some of them are measured.
+
 // %%
 /// All ways to serve, one processor.
 const ALL: &[Server] = &[
@@ -1043,6 +1066,10 @@ const ON_TWO: &[Server] = &[
     ALL[8],
 ];
 
+// %% [markdown]
+// Beside requests that compute for long, more of them: the settings of tokio, and the ways to compute.
+
+// %%
 /// Beside requests that compute for long.
 const DISTURBED: &[Server] = &[
     server(LOOP, servers::by_hand::<Marked>),
@@ -1060,6 +1087,9 @@ const DISTURBED: &[Server] = &[
     server("tokio + block_in_place", in_place),
     server("tokio + another runtime", elsewhere),
 ];
+
+// %% [markdown]
+// The base and small requests of HTTP are what other parts differ from.
 
 // %%
 /// What all others differ from.
@@ -1082,8 +1112,12 @@ const AT_80: Part = Part { loads: &[80], servers: SOME, ..BASE };
 pub const HTTP: Part =
     Part { name: "http", wire: Wire::Http { body: LENGTH }, servers: ALL_OF_HTTP, ..AT_80 };
 
-/// The base first; then one thing is changed at a time: own work, connections, the protocol, requests at once, the length of
-/// answers, the processors, the marks.
+// %% [markdown]
+// Then one thing is changed at a time: own work, connections, the protocol, requests at once, the length of answers, the
+// processors, the marks.
+
+// %%
+/// The base first.
 pub const PARTS: [Part; 12] = [
     BASE,
     Part { steps: 5_000, ..AT_80 },
@@ -1150,6 +1184,17 @@ fn least(lasts: Duration) -> u64 {
     5 * lasts.as_millis() as u64
 }
 
+/// Nanoseconds that the work of a request takes by itself.
+fn work_ns(work: Steps) -> u64 {
+    let (start, times) = (Instant::now(), 20);
+    (0..times).for_each(|_| work.perform());
+    start.elapsed().as_nanos() as u64 / times
+}
+
+// %% [markdown]
+// A session opens with server and generator, each in its place. A proof is a session of few requests in a closed and in an
+// open loop: each answer is checked byte by byte, and at the end the server has answered exactly as many as were sent.
+
 // %%
 impl Part {
     /// Starts a server, whose requests do so many steps, and opens its connections. This process stays on the processors
@@ -1205,10 +1250,174 @@ impl Part {
     }
 }
 
+// %% [markdown]
+// ## System calls
+//
+// How many system calls a request takes is counted at half load, in a session of its own that is not timed. The process of
+// that session lets its parent trace it (`ptrace`): the system stops a thread where a call begins and where it ends, and the
+// parent sees which call it is and lets the thread go on. So each call takes longer, and the load is half of what the traced
+// server can do: then about as many requests arrive while one is served. What counts is the calls of all threads
+// but the first, which only talks to the generator.
+
+// %%
+/// Requests whose system calls are counted.
+const TRACED: u64 = 1_000;
+/// What is counted: all calls, those to an epoll, and those that wait for another thread or wake one.
+const CALLS: [&str; 3] = ["system_calls", "epoll_calls", "futex_calls"];
+type Calls = [u64; CALLS.len()];
+/// Calls to an epoll.
+const TO_EPOLL: &[libc::c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_epoll_ctl,
+];
+/// How a process ends that may not be traced.
+const UNTRACED: i32 = 2;
+
+/// Stops this thread until the process that traces this one lets it go on.
+fn stop(signal: i32) {
+    // SAFETY: it touches no memory, and the process that traces this one lets no such signal through.
+    unsafe { libc::raise(signal) };
+}
+
+/// Does `work` in a fork of this process, which may trace it. The fork ends here.
+fn fork_traced(work: impl FnOnce() -> Result<(), String>) -> libc::pid_t {
+    // SAFETY: this process has one thread, so that nothing is locked in the copy for ever.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: it touches no memory.
+        let end = if unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0_usize, 0_usize) } == 0 {
+            stop(libc::SIGSTOP);
+            i32::from(!matches!(catch_unwind(AssertUnwindSafe(work)), Ok(Ok(()))))
+        } else {
+            UNTRACED
+        };
+        // SAFETY: it touches no memory. The clients end with this process.
+        unsafe { libc::_exit(end) }
+    }
+    child
+}
+
+// %% [markdown]
+// The parent hears of every stop. Each thread stops first by `SIGSTOP`; the first thread says by `SIGUSR1` where the thousand
+// requests begin and where they end.
+
+// %%
+/// How a thread stops that begins a call, or ends one.
+const AT_A_CALL: i32 = libc::SIGTRAP | 0x80;
+
+/// Which call a thread begins that stopped so; `None` where it ends one.
+fn begun(thread: libc::pid_t) -> Option<libc::c_long> {
+    // SAFETY: all of its fields are numbers, for which zero is a value.
+    let mut call: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
+    let size = size_of_val(&call);
+    // SAFETY: `call` outlives this, which writes at most so many bytes of it.
+    unsafe { libc::ptrace(libc::PTRACE_GET_SYSCALL_INFO, thread, size, &raw mut call) };
+    // SAFETY: `entry` is numbers as well, whatever the kernel has written there.
+    let number = unsafe { call.u.entry.nr };
+    (call.op == libc::PTRACE_SYSCALL_INFO_ENTRY).then_some(number as libc::c_long)
+}
+
+/// Lets a child that may be traced run to its end. Returns what its threads called meanwhile, where the system tells.
+fn trace(child: libc::pid_t) -> Result<Option<Calls>, String> {
+    // For its threads as well. The child ends with this process.
+    let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_EXITKILL;
+    let (mut calls, mut counting, mut status) = ([0; CALLS.len()], false, 0);
+    loop {
+        // SAFETY: `status` outlives the call.
+        let thread = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) };
+        let signal = match status {
+            _ if thread < 0 => return Err(io::Error::last_os_error().to_string()),
+            _ if libc::WIFSTOPPED(status) => libc::WSTOPSIG(status),
+            _ if thread != child => continue,
+            0 => return Ok((calls[0] > 0).then_some(calls)),
+            _ if libc::WEXITSTATUS(status) == UNTRACED => return Ok(None),
+            _ => return Err(format!("the session that was traced ended with status {status}")),
+        };
+        match signal {
+            libc::SIGUSR1 => counting = !counting,
+            AT_A_CALL if counting && thread != child => {
+                if let Some(call) = begun(thread) {
+                    let counted = [true, TO_EPOLL.contains(&call), call == libc::SYS_futex];
+                    calls.iter_mut().zip(counted).for_each(|(calls, counted)| *calls += u64::from(counted));
+                }
+            }
+            libc::SIGSTOP => {
+                // SAFETY: the thread is stopped, and this touches no memory.
+                unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, thread, 0_usize, options as usize) };
+            }
+            _ => {}
+        }
+        // These are for this process, not for the child.
+        let ours = [libc::SIGUSR1, libc::SIGSTOP, libc::SIGTRAP, AT_A_CALL].contains(&signal);
+        let signal = if ours { 0 } else { signal as usize };
+        // SAFETY: as above.
+        unsafe { libc::ptrace(libc::PTRACE_SYSCALL, thread, 0_usize, signal) };
+    }
+}
+
+// %% [markdown]
+// The session is as one that is timed: first the capacity, then requests at the rate, and in the end the proof that all of them
+// were answered.
+
+// %%
+/// The load under which system calls are counted, in the first part.
+const HALF: u64 = 50;
+
+/// Requests that are answered in a second, if so many take so many nanoseconds.
+fn able(requests: u64, wall: u64) -> u64 {
+    requests * 1_000_000_000 / wall.max(1)
+}
+
+impl Part {
+    /// Whether system calls are counted under this load.
+    fn is_traced(self, load: u64) -> bool {
+        self.name == BASE.name && load == HALF
+    }
+
+    /// What a server calls for a thousand requests at half load; `None` where no process may trace another.
+    ///
+    /// # Errors
+    /// What failed.
+    pub fn system_calls(self, server: Server, seed: u64) -> Result<Option<Calls>, String> {
+        let session = || {
+            let mut session = self.open(server, self.steps)?;
+            let mut ask = |per_second: u64| {
+                let asked = session.ask::<2, { SAID.len() }>(TRACED, [per_second, seed]);
+                asked.map(|([wall, ..], ..)| wall).map_err(|error| error.to_string())
+            };
+            let wall = ask(0)?;
+            stop(libc::SIGUSR1);
+            ask(able(TRACED, wall) * HALF / 100)?;
+            stop(libc::SIGUSR1);
+            session.close(&self.key(server, HALF)).map_err(|wrong| wrong.to_string())
+        };
+        let traced = || {
+            let child = fork_traced(session);
+            // Elsewhere this process would take time from the generator.
+            if let Some([servers, _]) = self.place.processors() {
+                let _ = keep_on(&servers);
+            }
+            trace(child)
+        };
+        harness::isolated(LIMIT, traced).flatten()
+    }
+}
+
+// %% [markdown]
+// A trial notes with each of its bursts what it found out before: what the server can do, how long the work of a request
+// takes, how much memory the connections take, and at half load the system calls.
+
 // %%
 impl Part {
     /// One trial at this load, for so long.
     pub fn trial(self, server: Server, load: u64, lasts: Duration, seed: u64, bencher: &mut Bencher) {
+        let calls = match self.is_traced(load).then(|| self.system_calls(server, seed)).transpose() {
+            Ok(calls) => calls.flatten(),
+            Err(wrong) => return bencher.fail(wrong),
+        };
         let mut session = match self.open(server, self.steps) {
             Ok(session) => Some(session),
             Err(wrong) => return bencher.fail(wrong),
@@ -1225,7 +1434,6 @@ impl Part {
             let requests = least(time).max((per_second as f64 * time.as_secs_f64()) as u64);
             requests.next_multiple_of(self.depth)
         };
-        let able = |requests: u64, wall: u64| requests * 1_000_000_000 / wall.max(1);
         let first = within(lasts, 0);
         let requests = within(lasts / 2, able(first, ask(first, 0, seed).0[0]));
         let mut bursts: [_; BURSTS as usize] = std::array::from_fn(|_| {
@@ -1236,6 +1444,9 @@ impl Part {
         let (capacity, full) = bursts[bursts.len() / 2];
         let per_second = (capacity * load / 100).max(1);
         let work = work_ns(Steps(self.steps));
+        let mut noted = vec![("capacity_per_s", capacity), ("full_cpu_ns", full), ("work_ns", work)];
+        noted.extend(grown.map(|grown| ("memory_bytes", grown)));
+        noted.extend(calls.into_iter().flat_map(|calls| CALLS.into_iter().zip(calls)));
         let mut burst = 0;
         bencher.samples(&mut || {
             // The first one warms up.
@@ -1243,29 +1454,14 @@ impl Part {
             let seed = seed + burst;
             burst += 1;
             let (said, used, kernel) = ask(requests, per_second, seed);
-            let sample = SAID
-                .into_iter()
-                .zip(said)
-                .fold(Sample::new(requests, used), |sample, (name, value)| sample.with(name, value));
-            let sample = grown.into_iter().fold(sample, |sample, grown| sample.with("memory_bytes", grown));
-            sample
-                .with("kernel_ns", kernel.as_nanos() as u64)
-                .with("capacity_per_s", capacity)
-                .with("full_cpu_ns", full)
-                .with("work_ns", work)
-                .with("seed", seed)
+            let of_burst = [("kernel_ns", kernel.as_nanos() as u64), ("seed", seed)];
+            let metrics = SAID.into_iter().zip(said).chain(of_burst).chain(noted.iter().copied());
+            metrics.fold(Sample::new(requests, used), |sample, (name, value)| sample.with(name, value))
         });
         if let Some(Err(wrong)) = session.map(|session| session.close(&self.key(server, load))) {
             bencher.fail(wrong.to_string());
         }
     }
-}
-
-/// Nanoseconds that the work of a request takes by itself.
-fn work_ns(work: Steps) -> u64 {
-    let (start, times) = (Instant::now(), 20);
-    (0..times).for_each(|_| work.perform());
-    start.elapsed().as_nanos() as u64 / times
 }
 
 // %% [markdown]
@@ -1298,6 +1494,10 @@ fn others(part: Part, server: Server) -> Vec<(&'static str, &'static str)> {
     }
 }
 
+// %% [markdown]
+// A proof counts for all loads of a server. Each part is a group, with the first server at its lowest load as the control.
+
+// %%
 /// All servers under all loads, proven to serve.
 ///
 /// # Errors
@@ -1330,7 +1530,11 @@ pub fn study() -> Result<Study, harness::Error> {
                 }
                 let trial = move |bencher: &mut Bencher| part.trial(server, load, lasts, seed, bencher);
                 study = study.proven(key.clone(), proof.clone(), trial);
-                study = study.count(key.clone(), "units", 1).count(key, "connections", part.connections);
+                study = study.count(key.clone(), "units", 1);
+                if part.is_traced(load) {
+                    study = study.count(key.clone(), "traced_requests", TRACED);
+                }
+                study = study.count(key, "connections", part.connections);
             }
         }
         study = study.control_of(part.key(part.servers[0], part.loads[0]));
