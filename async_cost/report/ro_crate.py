@@ -82,8 +82,10 @@ def _entity(id: str, kind: str, **properties: object) -> Entity:
     return {"@id": id, "@type": kind} | {name: value for name, value in properties.items() if value is not None}
 
 
-def _refs(entities: Iterable[Entity]) -> list[Entity]:
-    return [{"@id": entity["@id"]} for entity in entities]
+def _refs(entities: Iterable[Entity]) -> Entity | list[Entity]:
+    """What names these entities: a list, unless there is one alone, as RO-Crate recommends."""
+    refs = [{"@id": entity["@id"]} for entity in entities]
+    return refs[0] if len(refs) == 1 else refs
 
 
 def _author(author: Entity) -> Entity:
