@@ -16,7 +16,7 @@ RUFF = @ruff() { git ls-files '*.py' '*.ipynb' | { $(WORKFLOW) tool ruff "$$@" @
 QUICK_TESTS = tests/test_in_step.py tests/test_notebook_table.py tests/test_pins.py tests/test_repository.py tests/test_words.py
 CRATES = $$(if [ "$$STUDIES" ]; then printf ' -p %s' $$STUDIES; else echo --workspace; fi)
 
-.PHONY: help report measure contribute fleet comparisons findings sample experiments site test test-all test-rust test-python test-python-all test-miri lint-python crates-exist test-fast deny lab setup packages format clean
+.PHONY: help report measure contribute ro-crate fleet comparisons findings sample experiments site test test-all test-rust test-python test-python-all test-miri lint-python crates-exist test-fast deny lab setup packages format clean
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
@@ -26,6 +26,7 @@ help:
 	@echo "             NATIVE=1 with either measures programs instead of cells, and builds no Rust kernel"
 	@echo "make measure RUN=data/runs/...   measure the same again at another hour, as another sitting of the series of that run"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, say how to offer it"
+	@echo "make ro-crate RUN=data/runs/...   describe the files of a run, as RO-Crate 1.1, for an archive"
 	@echo "make fleet [MACHINES=fleet/machines]   measure several machines by Slurm, and make one site of them"
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
 	@echo "make findings  write data/findings.csv, how findings are defined, and data/judged.csv, what committed series say"
@@ -53,6 +54,10 @@ contribute:
 	@: "$${RUN:?make contribute needs a run: make contribute RUN=data/runs/...}"
 	@$(WORKFLOW) setup --native
 	$(TOOL) python -m async_cost.workflow.contribute "$$RUN"
+
+ro-crate: packages
+	@: "$${RUN:?make ro-crate needs a run: make ro-crate RUN=data/runs/...}"
+	$(TOOL) python -m async_cost.report.ro_crate "$$RUN"
 
 fleet:
 	@$(WORKFLOW) fleet "$${MACHINES:-fleet/machines}" $(CHOSEN)

@@ -1,6 +1,7 @@
 """The latency numbers on the first screen are declared, driven alike within a block, and shown for all machines."""
 
 from itertools import groupby
+from xml.etree import ElementTree
 
 import polars as pl
 import pytest
@@ -123,3 +124,18 @@ def test_the_picture_says_its_numbers_and_follows_the_page():
     for text in ("+1.3", SLOWER, "Xeon", "EPYC", "10 µs"):
         assert text in svg
     assert charts.INK in svg and charts.INK not in charts.dark(svg)
+
+
+def test_a_badge_says_the_number_of_the_first_machine_and_a_link_shows_the_picture():
+    files, slower = (shown.to_share({"Xeon": LEAST | more, "EPYC": FAST}) for more in ({}, {"tokio-spawn": 999.0}))
+    assert len(files) == 1 + len(shown.IN_TITLE)
+    badge = ElementTree.fromstring(files["badge-tokio-spawn.svg"])
+    assert [text.replace(words.NBSP, " ") for text in badge.itertext() if text][1:] == [
+        "spawn and await on tokio",
+        "342 ns (Xeon)",
+    ]
+    assert f">+1.3{words.NBSP}ns (Xeon)<" in files["badge-call-async-fn.svg"]
+    card = files["card.png"]
+    assert card.startswith(b"\x89PNG") and tuple(int.from_bytes(card[at : at + 4]) for at in (16, 20)) == (1200, 630)
+    assert card != slower["card.png"], "the picture shows no numbers"
+    assert shown.to_share({}) == shown.to_share({"Xeon": {"tokio-await": 1.0}}) == {}

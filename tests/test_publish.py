@@ -85,6 +85,18 @@ def test_nothing_is_fetched(html):
     assert not re.search(r"@import|url\(\s*['\"]?https?:", html), "a style sheet fetches something"
 
 
+def test_a_link_shows_a_picture_if_pages_know_their_address(tmp_path, monkeypatch):
+    run, reports = example_run(tmp_path / "run"), tmp_path / "reports"
+    for site, picture in (("https://example.org/here/", ["https://example.org/here/card.png"]), ("", [])):
+        monkeypatch.setenv("ASYNC_COST_SITE", site)
+        publish.publish(run, [], reports / "toy-2c" / run.name, reports=reports)
+        pages = [reports / "index.html", reports / "runs.html", reports / "toy-2c" / run.name / "index.html"]
+        for page in pages:
+            metas = Elements(page.read_text(encoding="utf-8")).all("meta")
+            assert [a["content"] for a in metas if a.get("property") == "og:image"] == picture, page.name
+    assert {path.name for path in reports.iterdir()} >= {"card.png", "badge-tokio-spawn.svg"}
+
+
 def test_words_of_the_run_are_no_markup(html):
     page = Elements(html)
     assert not [a for _, a in page.found if any(name.startswith("on") for name in a)], "an event handler got through"

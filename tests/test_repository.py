@@ -3,6 +3,7 @@ registry.
 """
 
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -49,6 +50,30 @@ def test_the_readme_is_one_screen():
 def test_every_committed_run_is_sound_and_none_is_one_that_is_never_evidence():
     runs = [open_sitting(folder).checked() for folder in committed_runs()]
     assert [run.info.run_id for run in runs if run.info.profile in NOT_EVIDENCE] == []
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def test_every_run_of_history_is_there_or_in_the_list_of_deleted_runs():
+    there = {folder.relative_to(ROOT / "data" / "runs").as_posix() for folder in committed_runs()}
+    rows = read_own(ROOT / "data" / "runs" / "DELETED.csv")
+    listed = {run: (day, subject) for run, day, subject in rows.select("run", "deleted", "subject").iter_rows()}
+    assert len(listed) == rows.height and not listed.keys() & there and "" not in rows["reason"]
+    if git("rev-parse", "--is-shallow-repository") == "true\n":
+        pytest.skip("deleted runs, as the clone has no history: git fetch --unshallow --filter=blob:none")
+    deleted = dict[str, tuple[str, ...]]()
+    seen = set[str]()
+    log = git("log", "--no-renames", "--diff-filter=AD", "--name-status", "--format=%x00%as%x09%s", "--", "data/runs")
+    for commit in log.split("\0")[1:]:  # the newest first
+        head, _, files = commit.partition("\n")
+        for kind, run in re.findall(r"^([AD])\tdata/runs/([^./][^/]*/[^/]+)/run\.json$", files, re.MULTILINE):
+            if run not in seen and kind == "D":
+                deleted[run] = tuple(head.split("\t", 1))
+            seen.add(run)
+    assert seen - there == listed.keys(), "data/runs/DELETED.csv: a row for each run that is gone, with the reason"
+    assert deleted == {run: listed[run] for run in deleted}, "not the day and the subject of the commit that deleted it"
 
 
 def test_no_crate_hides_tests_from_cargo():

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -26,7 +27,8 @@ def write_page(path: Path, name: str, scripts: Sequence[str] = (), **values: obj
     """Write one page by the template `name`, with everything that it shows and runs; returns its path."""
     template = _environment().get_template(name)
     icon, run = Markup(f"data:image/svg+xml,{quote(ICON)}"), [Markup(script) for script in scripts]
-    html = template.render(**values, css=_css(), icon=icon, scripts=run, policy=_policy(scripts))
+    site = os.environ.get("ASYNC_COST_SITE", "").rstrip("/")
+    html = template.render(**values, css=_css(), icon=icon, scripts=run, policy=_policy(scripts), site=site)
     write_whole(path, html)
     return path
 

@@ -130,6 +130,12 @@ def static_svg(spec: dict[str, Any], width: int) -> str:
     )
 
 
+def png(svg: str) -> bytes:
+    """An SVG as pixels, with the same fonts on every machine."""
+    _read_fonts()
+    return vl_convert.svg_to_png(svg)
+
+
 @cache
 def _read_fonts() -> None:
     """Have the renderer read its fonts, which it does once, without those of this machine, whose widths may differ."""

@@ -7,6 +7,7 @@ order of a picture speak of. What no machine has is left out.
 import math
 import re
 from collections.abc import Iterator, Mapping
+from html import escape
 from itertools import accumulate, cycle, groupby
 from typing import Any, NamedTuple
 
@@ -38,6 +39,17 @@ CAUTION = (
 ELSEWHERE = "Measured on another machine:"
 #: What the machine of a reader is called beside the committed ones.
 YOURS = "yours"
+#: What a badge of a number says on its left, by the id of the number.
+BADGES = {
+    "call-async-fn": "an async fn",
+    "tokio-await": "an await on tokio",
+    "tokio-spawn": "spawn and await on tokio",
+    "tcp-tokio": "a TCP request on tokio",
+}
+#: Pixels of a badge: of its letters (browsers fit the text to that), beside the text, its height.
+BADGE_LETTER, BADGE_SIDE, BADGE_HEIGHT = 6, 5, 20
+#: Pixels of the picture that a link shows, as Open Graph advises, and of its margin.
+SHARED, MARGIN = (1200, 630), 40
 HOW = "Time for one, on a log scale; + is what it adds"
 #: A machine's mark in text and as a point.
 Mark = tuple[str, dict[str, Any]]
@@ -47,6 +59,7 @@ MARKS: tuple[Mark, ...] = (
     ("□", {"shape": "square", "size": 60}),
     ("◊", {"shape": "diamond", "size": 60}),
 )
+SVG = "http://www.w3.org/2000/svg"
 #: Pixels of a row of the picture, of a column of numbers, of a letter above it, and from the first row to these.
 ROW, COLUMN, LETTER, ABOVE = 24, 76, 7, 12
 HEADING: dict[str, Any] = {"fontSize": 18, "fontWeight": "bold", "color": charts.INK, "frame": "bounds", "offset": 26}
@@ -186,6 +199,41 @@ def card(numbers: Numbers) -> str:
         width="container", height=ROW * len(names), title=about, description=description
     )
     return charts.static_svg(drawn.to_dict(), charts.WIDE)
+
+
+def to_share(numbers: Numbers) -> dict[str, str | bytes]:
+    """Return the files that others show, by name: the picture of README.md as a PNG, and a badge for each number of its
+    title, of the first machine; none if that lacks one of them.
+    """
+    machine, own = next(iter(numbers.items()), ("", {}))
+    if not all(id in own for id in BADGES):
+        return {}
+    rows = {latency.id: latency for latency in _known(numbers)}
+    badges = {f"badge-{id}.svg": _badge(what, f"{shown(rows[id], own[id])} ({machine})") for id, what in BADGES.items()}
+    return {"card.png": _shared(card(numbers)), **badges}
+
+
+def _badge(what: str, number: str) -> str:
+    """Two words side by side, as badges of forges look."""
+    left, right = (BADGE_LETTER * len(text) + 2 * BADGE_SIDE for text in (what, number))
+    parts = ((what, 0, left, charts.MUTED), (number, left, right, charts.BLUE))
+    drawn = "".join(
+        f'<rect x="{x}" width="{width}" height="{BADGE_HEIGHT}" fill="{colour}"/>'
+        f'<text x="{x + BADGE_SIDE}" y="14" textLength="{width - 2 * BADGE_SIDE}">{escape(text)}</text>'
+        for text, x, width, colour in parts
+    )
+    size, label = f'width="{left + right}" height="{BADGE_HEIGHT}"', escape(f"{what}: {number}")
+    head = f'<svg xmlns="{SVG}" {size} role="img" aria-label="{label}"><title>{label}</title>'
+    return f'{head}<g font-family="{charts.FONT}" font-size="11" fill="{charts.PAPER}">{drawn}</g></svg>\n'
+
+
+def _shared(svg: str) -> bytes:
+    """A chart as a PNG of the size that a link shows."""
+    (width, height), (head, _, rest) = SHARED, svg.partition(">")
+    head = re.sub(r' (?:style|width|height)="[^"]*"', "", head)
+    place = f'x="{MARGIN}" y="{MARGIN}" width="{width - 2 * MARGIN}" height="{height - 2 * MARGIN}"'
+    paper = f'<rect width="{width}" height="{height}" fill="{charts.PAPER}"/>'
+    return charts.png(f'<svg xmlns="{SVG}" width="{width}" height="{height}">{paper}{head} {place}>{rest}</svg>')
 
 
 def _of_card(numbers: Numbers) -> pl.DataFrame:

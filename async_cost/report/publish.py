@@ -1,7 +1,7 @@
 """Publish a run: the pages of its analyses open from disk, without kernel and network.
 
-`publish` writes index.html, a page per notebook, data/ with the run's own files, and renews the list of all runs,
-reports/runs.html; reports/index.html leads to the front of the site.
+`publish` writes index.html, a page per notebook, data/ with the run's own files as an RO-Crate, and renews what all
+runs share: the list reports/runs.html, badges and a card to share; reports/index.html leads to the front of the site.
 """
 
 import re
@@ -13,9 +13,10 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from async_cost.files import write_whole
 from async_cost.findings.committed import short
 from async_cost.findings.latency import committed
-from async_cost.report import assets, calculator, finding, latency, markup, provenance
+from async_cost.report import assets, calculator, finding, latency, markup, provenance, ro_crate
 from async_cost.report.notebook import Page, read, take_heading
 from async_cost.report.notes import Rows, comparisons_by_address
 from async_cost.report.notes import notes as notes_on
@@ -55,22 +56,22 @@ def publish(
     for page in pages:
         page.judged, page.doubt = banner(run, page.studies)
     absent = [take_heading(read(notebook), notebook) for notebook in not_measured]
-    files = _copy_data(run.path, out_dir / "data")
+    files = _copy_data(run.sittings[0], out_dir / "data")
     for sitting in run.sittings[1:]:
-        files += _copy_data(sitting.path, out_dir / "data", sitting.path.name)
+        files += _copy_data(sitting, out_dir / "data", sitting.path.name)
     return _Report(run, pages, out_dir, reports, files, absent).publish()
 
 
-def _copy_data(run_dir: Path, data: Path, sitting: str = "") -> list[dict[str, str]]:
+def _copy_data(run: Run, data: Path, sitting: str = "") -> list[dict[str, str]]:
     data = data / sitting
     data.mkdir(parents=True, exist_ok=True)
-    own = {path for pattern in ("run.json", "*.csv", "*.csv.gz") for path in run_dir.glob(pattern)}
-    sources = sorted(own) + comparisons.files_of(run_dir)
-    for source in sources:
-        shutil.copyfile(source, data / source.name)
+    own = {path for pattern in ("run.json", "*.csv", "*.csv.gz") for path in run.path.glob(pattern)}
+    sources = sorted(own) + comparisons.files_of(run.path)
+    copies = [Path(shutil.copyfile(source, data / source.name)) for source in sources]
+    write_whole(data / ro_crate.NAME, ro_crate.metadata(run.info, copies))
     return [
         {"name": str(Path(sitting) / path.name), "size": f"{max(path.stat().st_size / 1000, 1):,.0f} kB"}
-        for path in sources
+        for path in [*copies, data / ro_crate.NAME]
     ]
 
 
@@ -172,6 +173,8 @@ class _Report:
         runs = [file.parent.relative_to(reports).as_posix() for file in folders]
         front = reference() if reference() in runs else runs[0]
         assets.write_page(reports / "index.html", "front_of_site.html.j2", href=f"{front}/index.html")
+        for name, content in latency.to_share(committed()).items():
+            write_whole(reports / name, content)
         return assets.write_page(
             reports / "runs.html",
             "runs.html.j2",
