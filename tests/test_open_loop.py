@@ -26,7 +26,9 @@ def metrics(bench: str, variant: str, parameter: str) -> dict[str, float]:
     late = p99 / (5 if variant == LATE and load == "95" else 50)
     calls = {"system_calls": CALLS.get(variant, OTHERS), "epoll_calls": TO_EPOLL, "futex_calls": 0}
     counted = calls if bench == "echo" and load == "50" else {}
-    return ALL | counted | {"p50_ns": p99 / 3, "p90_ns": p99 / 2, "p99_ns": p99, "p999_ns": 2 * p99, "late_p99_ns": late}
+    return (
+        ALL | counted | {"p50_ns": p99 / 3, "p90_ns": p99 / 2, "p99_ns": p99, "p999_ns": 2 * p99, "late_p99_ns": late}
+    )
 
 
 @pytest.fixture(scope="module")

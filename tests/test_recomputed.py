@@ -25,7 +25,9 @@ def sittings(study: str) -> list[str]:
     known = [f"{folder.parent.name}/{folder.name}" for folder in sorted(holding, key=lambda folder: folder.name)]
     if not set(known).isdisjoint(REFERENCE):
         return REFERENCE
-    series = {one: json.loads((DATA / "runs" / one / "run.json").read_text(encoding="utf-8"))["series"] for one in known}
+    series = {
+        one: json.loads((DATA / "runs" / one / "run.json").read_text(encoding="utf-8"))["series"] for one in known
+    }
     first = series[known[-1]] or known[-1]
     return [one for one in known if first in (one, series[one])]
 
