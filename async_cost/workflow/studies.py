@@ -45,8 +45,8 @@ MEASURED = {
     "runtimes-std-mutex": Study("runtimes/std-mutex", quick=3, standard=7),
     "async-fn": Study("async-fn/measure", quick=5, standard=50),
     "async-fn-stopping": Study("async-fn/stopping", quick=5, standard=40),
-    "channels": Study("channels/measure", quick=2, standard=29),
-    "channels-threads": Study("channels/threads", quick=8, standard=64),
+    "channels": Study("channels/measure", quick=2, standard=26),
+    "channels-threads": Study("channels/threads", quick=8, standard=68),
     "locks": Study("locks/measure", quick=4, standard=69),
 }
 

@@ -52,23 +52,19 @@
 // From here on each cell is also a part of the crate `channels`, except cells that only show something.
 
 // %%
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::hint::black_box;
 use std::iter::from_fn;
-use std::marker::PhantomData;
 use std::ops::Range;
-use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, ThreadId};
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use crossfire::{AsyncRx, AsyncTx, MAsyncTx, MTx, mpsc as of_crossfire, spsc as for_one};
-use futures::{FutureExt, SinkExt, StreamExt, channel::mpsc as of_futures};
-use harness::{Bencher, Counts, Key, Study, UnequalWork, limit, prove};
+use crossfire::{AsyncRx, MAsyncTx, MTx, mpsc as of_crossfire};
+use futures::{FutureExt, SinkExt, StreamExt, channel::mpsc as of_futures, executor::block_on, future::join};
+use harness::{Bencher, Counts, Key, Study, UnequalWork, Watch, limit, prove};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc as of_tokio;
 
@@ -136,18 +132,9 @@ macro_rules! libraries {
 }
 
 // %% [markdown]
-// The libraries, in the order of the tables. crossfire has a cheaper type for one sender, which cannot be cloned.
+// The libraries, in the order of the tables.
 
 // %%
-/// A sender that has no other.
-pub struct Only<T: Item>(AsyncTx<for_one::Array<T>>);
-
-impl<T: Item> Clone for Only<T> {
-    fn clone(&self) -> Self {
-        unreachable!("no program with one producer clones its sender")
-    }
-}
-
 /// Channels of libraries. A later cell sees what a macro makes if it is in a module.
 pub mod of_libraries {
     use super::*;
@@ -169,9 +156,6 @@ pub mod of_libraries {
         Crossfire, "crossfire", MAsyncTx<of_crossfire::Array<T>>, AsyncRx<of_crossfire::Array<T>>,
             |capacity| of_crossfire::bounded_async(capacity), |to, message| to.send(message).await,
             |from| from.recv().await.ok();
-        CrossfireForOne, "crossfire spsc", Only<T>, AsyncRx<for_one::Array<T>>,
-            |capacity| { let (to, from) = for_one::bounded_async(capacity); (Only(to), from) },
-            |to, message| to.0.send(message).await, |from| from.recv().await.ok();
         CrossfireUnbounded, "crossfire", MTx<of_crossfire::List<T>>, AsyncRx<of_crossfire::List<T>>,
             |_capacity| of_crossfire::unbounded_async(), |to, message| to.send(message), |from| from.recv().await.ok();
         Futures, "futures", of_futures::Sender<T>, of_futures::Receiver<T>,
@@ -187,77 +171,8 @@ pub use of_libraries::*;
 // # The smallest bounded channel
 //
 // How little does a bounded channel need? A queue, the waker of the receiver, and the wakers of senders that wait, in
-// their order. It is in no library, and shows what is left to gain. All of its state is changed at once: under a mutex, or,
-// without one, on the thread that opened it.
-
-// %%
-/// Lets one at a time use the state of a channel.
-pub trait Sharing: 'static {
-    const NAME: &str;
-    /// A state that ends share.
-    type Of<S: Send + 'static>: Send + Sync + 'static;
-    fn share<S: Send + 'static>(state: S) -> Self::Of<S>;
-    fn with<S: Send + 'static, R>(shared: &Self::Of<S>, change: impl FnOnce(&mut S) -> R) -> R;
-}
-
-/// By a mutex.
-pub struct ByMutex;
-
-impl Sharing for ByMutex {
-    const NAME: &str = "ours";
-    type Of<S: Send + 'static> = Mutex<S>;
-
-    fn share<S: Send + 'static>(state: S) -> Mutex<S> {
-        Mutex::new(state)
-    }
-
-    fn with<S: Send + 'static, R>(shared: &Mutex<S>, change: impl FnOnce(&mut S) -> R) -> R {
-        change(&mut shared.lock().expect("no panic inside"))
-    }
-}
-
-// %% [markdown]
-// Tasks of most runtimes must be `Send`, even if all of them run on one thread. So the ends of the variant without a mutex
-// may move to another thread, but they panic if they are used there.
-
-// %%
-/// By the thread that opened it alone.
-pub struct ByThread;
-
-/// A state that only one thread uses.
-pub struct OneThread<S> {
-    owner: ThreadId,
-    state: RefCell<S>,
-}
-
-// SAFETY: a shared reference gives access to nothing but `with`, which touches the state on the thread of the owner only;
-// a `ThreadId` is never used for a second thread. Where it is dropped, nobody else has it, and `S` is `Send`.
-unsafe impl<S: Send> Sync for OneThread<S> {}
-
-/// The thread that calls it, which is looked up once.
-fn here() -> ThreadId {
-    thread_local! {
-        static HERE: ThreadId = thread::current().id();
-    }
-    HERE.with(|here| *here)
-}
-
-impl Sharing for ByThread {
-    const NAME: &str = "ours, one thread";
-    type Of<S: Send + 'static> = OneThread<S>;
-
-    fn share<S: Send + 'static>(state: S) -> OneThread<S> {
-        OneThread { owner: here(), state: RefCell::new(state) }
-    }
-
-    fn with<S: Send + 'static, R>(shared: &OneThread<S>, change: impl FnOnce(&mut S) -> R) -> R {
-        assert!(here() == shared.owner, "it is used by the thread that opened it");
-        change(&mut shared.state.borrow_mut())
-    }
-}
-
-// %% [markdown]
-// The state. Wakers are called when it is free again.
+// their order. It is in no library, and shows what is left to gain. All of its state is changed at once, under a mutex.
+// Wakers are called when it is free again.
 
 // %%
 /// What the ends of a channel share.
@@ -275,15 +190,20 @@ pub struct State<T> {
     received: bool,
 }
 
+/// Changes it as nobody else does meanwhile.
+fn change<T, R>(state: &Mutex<State<T>>, change: impl FnOnce(&mut State<T>) -> R) -> R {
+    change(&mut state.lock().expect("no panic inside"))
+}
+
 /// Sends into the smallest channel.
-pub struct SmallSender<T: Item, S: Sharing>(Arc<S::Of<State<T>>>);
+pub struct SmallSender<T: Item>(Arc<Mutex<State<T>>>);
 
 /// Receives from the smallest channel.
-pub struct SmallReceiver<T: Item, S: Sharing>(Arc<S::Of<State<T>>>);
+pub struct SmallReceiver<T: Item>(Arc<Mutex<State<T>>>);
 
 /// One message, until there is room for it.
-pub struct Sending<'a, T: Item, S: Sharing> {
-    channel: &'a S::Of<State<T>>,
+pub struct Sending<'a, T: Item> {
+    channel: &'a Mutex<State<T>>,
     message: Option<T>,
     /// The number under which it waits, or has been woken.
     number: Option<u64>,
@@ -295,12 +215,12 @@ pub struct Sending<'a, T: Item, S: Sharing> {
 // cancel**.
 
 // %%
-impl<T: Item, S: Sharing> Future for Sending<'_, T, S> {
+impl<T: Item> Future for Sending<'_, T> {
     type Output = bool;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<bool> {
         let Self { channel, message, number } = &mut *self;
-        let (polled, woken) = S::with(channel, |state| {
+        let (polled, woken) = change(channel, |state| {
             let found = |number| state.waiting.binary_search_by_key(&number, |(number, _)| *number);
             let place = number.map(found);
             if state.received && state.queue.len() == state.capacity {
@@ -327,10 +247,10 @@ impl<T: Item, S: Sharing> Future for Sending<'_, T, S> {
     }
 }
 
-impl<T: Item, S: Sharing> Drop for Sending<'_, T, S> {
+impl<T: Item> Drop for Sending<'_, T> {
     fn drop(&mut self) {
         let Some(own) = self.number else { return };
-        let woken = S::with(self.channel, |state| {
+        let woken = change(self.channel, |state| {
             match state.waiting.binary_search_by_key(&own, |(number, _)| *number) {
                 Ok(place) => state.waiting.remove(place).and(None),
                 Err(_) => state.waiting.pop_front().map(|(_, next)| next),
@@ -344,9 +264,9 @@ impl<T: Item, S: Sharing> Drop for Sending<'_, T, S> {
 // The receiver leaves nothing behind but its waker. So nothing is lost when it is cancelled.
 
 // %%
-impl<T: Item, S: Sharing> SmallReceiver<T, S> {
+impl<T: Item> SmallReceiver<T> {
     fn poll_receive(&self, context: &Context<'_>) -> Poll<Option<T>> {
-        let (polled, woken) = S::with(&self.0, |state| {
+        let (polled, woken) = change(&self.0, |state| {
             if let Some(message) = state.queue.pop_front() {
                 return (Poll::Ready(Some(message)), state.waiting.pop_front().map(|(_, next)| next));
             }
@@ -361,9 +281,9 @@ impl<T: Item, S: Sharing> SmallReceiver<T, S> {
     }
 }
 
-impl<T: Item, S: Sharing> Drop for SmallReceiver<T, S> {
+impl<T: Item> Drop for SmallReceiver<T> {
     fn drop(&mut self) {
-        let (unread, woken) = S::with(&self.0, |state| {
+        let (unread, woken) = change(&self.0, |state| {
             state.received = false;
             (std::mem::take(&mut state.queue), std::mem::take(&mut state.waiting))
         });
@@ -372,16 +292,16 @@ impl<T: Item, S: Sharing> Drop for SmallReceiver<T, S> {
     }
 }
 
-impl<T: Item, S: Sharing> Clone for SmallSender<T, S> {
+impl<T: Item> Clone for SmallSender<T> {
     fn clone(&self) -> Self {
-        S::with(&self.0, |state| state.senders += 1);
+        change(&self.0, |state| state.senders += 1);
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<T: Item, S: Sharing> Drop for SmallSender<T, S> {
+impl<T: Item> Drop for SmallSender<T> {
     fn drop(&mut self) {
-        let woken = S::with(&self.0, |state| {
+        let woken = change(&self.0, |state| {
             state.senders -= 1;
             state.receiver.take_if(|_| state.senders == 0)
         });
@@ -393,23 +313,23 @@ impl<T: Item, S: Sharing> Drop for SmallSender<T, S> {
 // That is the whole channel, in some hundred lines.
 
 // %%
-/// The smallest bounded channel, shared like this.
-pub struct Small<S>(PhantomData<S>);
+/// The smallest bounded channel.
+pub struct Small;
 
-impl<S: Sharing> Channel for Small<S> {
-    const NAME: &str = S::NAME;
-    type Sender<T: Item> = SmallSender<T, S>;
-    type Receiver<T: Item> = SmallReceiver<T, S>;
+impl Channel for Small {
+    const NAME: &str = "ours";
+    type Sender<T: Item> = SmallSender<T>;
+    type Receiver<T: Item> = SmallReceiver<T>;
 
     fn open<T: Item>(capacity: usize) -> Ends<Self, T> {
         let (queue, waiting) = (VecDeque::with_capacity(capacity), VecDeque::new());
         let state = State { queue, capacity, receiver: None, waiting, number: 0, senders: 1, received: true };
-        let channel = Arc::new(S::share(state));
+        let channel = Arc::new(Mutex::new(state));
         (SmallSender(Arc::clone(&channel)), SmallReceiver(channel))
     }
 
     fn send<T: Item>(to: &mut Self::Sender<T>, message: T) -> impl Future<Output = bool> + Send {
-        Sending::<T, S> { channel: &to.0, message: Some(message), number: None }
+        Sending { channel: &to.0, message: Some(message), number: None }
     }
 
     async fn receive<T: Item>(from: &mut Self::Receiver<T>) -> Option<T> {
@@ -434,23 +354,6 @@ impl<S: Sharing> Channel for Small<S> {
 // - *send, next*: as before, but another sender waits as well, in a channel with room for one.
 
 // %%
-/// Counts how often it is woken, and wakes what it stands for.
-struct Counted {
-    wakes: AtomicU64,
-    waker: Waker,
-}
-
-impl Wake for Counted {
-    fn wake(self: Arc<Self>) {
-        self.wakes.fetch_add(1, Ordering::Relaxed);
-        WAKES.fetch_add(1, Ordering::Relaxed);
-        self.waker.wake_by_ref();
-    }
-}
-
-/// How often tasks that are watched were woken.
-static WAKES: AtomicU64 = AtomicU64::new(0);
-
 /// Sends these numbers as long as none has to wait, which is cancelled; how many are sent.
 fn fill<C: Channel>(to: &mut C::Sender<u64>, numbers: Range<u64>) -> u64 {
     numbers.take_while(|number| C::send(to, *number).now_or_never().is_some()).count() as u64
@@ -502,16 +405,16 @@ fn cancelled_sends<C: Channel>(counts: &mut Counts) {
         fill::<C>(&mut to, 0..room);
         let (mut own, mut next) = (Box::pin(C::send(&mut to, room)), Box::pin(C::send(&mut other, room + 1)));
         assert!(own.as_mut().now_or_never().is_none(), "it is full");
-        let counted = Arc::new(Counted { wakes: AtomicU64::new(0), waker: Waker::noop().clone() });
-        let waker = Waker::from(Arc::clone(&counted));
+        let watch = Arc::new(Watch::default());
+        let waker = watch.waker(Waker::noop().clone());
         assert!(!rival || next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending(), "it is full");
         let first = if frees { C::receive(&mut from).now_or_never().flatten() } else { None };
         drop(own);
         let received = drain::<C>(first, &mut from, counts);
-        let stuck = rival && counted.wakes.load(Ordering::Relaxed) == 0;
+        let [_, wakes] = watch.take();
         drop(next);
         counts.insert(state, u64::from(!received.contains(&room)));
-        *counts.entry("next_stuck").or_default() += u64::from(stuck);
+        *counts.entry("next_stuck").or_default() += u64::from(rival && wakes == 0);
         *counts.entry("slots_lost").or_default() += room - fill::<C>(&mut to, 0..room);
     }
 }
@@ -523,7 +426,7 @@ fn cancelled_sends<C: Channel>(counts: &mut Counts) {
 // for (name, cancelling) in [
 //     (TokioChannel::NAME, cancelling::<TokioChannel> as fn() -> Counts), (AsyncChannel::NAME, cancelling::<AsyncChannel>),
 //     (Flume::NAME, cancelling::<Flume>), (Kanal::NAME, cancelling::<Kanal>), (Crossfire::NAME, cancelling::<Crossfire>),
-//     (Futures::NAME, cancelling::<Futures>), (ByMutex::NAME, cancelling::<Small<ByMutex>>),
+//     (Futures::NAME, cancelling::<Futures>), (Small::NAME, cancelling::<Small>),
 // ] {
 //     println!("{name}: {:?}", cancelling());
 // }
@@ -589,7 +492,7 @@ impl Runtime for Smol {
     }
 
     fn block_on<T: Send>(&self, root: impl Future<Output = T> + Send) -> T {
-        futures::executor::block_on(SMOL.run(root))
+        block_on(SMOL.run(root))
     }
 }
 
@@ -629,19 +532,12 @@ pub const BASE: Load =
 /// How long it took, how many messages arrived, and the sum of the numbers that were sent.
 pub type Outcome = (Duration, [u64; 2]);
 
+/// How often tasks that are watched were woken.
+static SEEN: LazyLock<Arc<Watch>> = LazyLock::new(Arc::default);
+
 /// A task whose wakes are counted, if it is watched.
 async fn watch<F: Future>(watched: bool, task: F) -> F::Output {
-    if !watched {
-        return task.await;
-    }
-    let (mut task, mut waker) = (pin!(task), None);
-    poll_fn(|context| {
-        let waker = waker.get_or_insert_with(|| {
-            Waker::from(Arc::new(Counted { wakes: AtomicU64::new(0), waker: context.waker().clone() }))
-        });
-        task.as_mut().poll(&mut Context::from_waker(waker))
-    })
-    .await
+    if watched { SEEN.follow(task).await } else { task.await }
 }
 
 // %% [markdown]
@@ -896,10 +792,11 @@ pub fn counted([received, sum]: [u64; 2]) -> Counts {
 pub fn proven(key: &Key, program: fn() -> Started, load: Load) -> Result<Counts, UnequalWork> {
     let started = program();
     for watched in [false, true] {
-        WAKES.store(0, Ordering::Relaxed);
+        SEEN.take();
         prove(key, &expected(load), &counted(started(Load { watched, ..load }).1))?;
     }
-    Ok(Counts::from([("units", load.messages), ("wakes", WAKES.load(Ordering::Relaxed))]))
+    let [_, wakes] = SEEN.take();
+    Ok(Counts::from([("units", load.messages), ("wakes", wakes)]))
 }
 
 /// Times a program; in every trial, all messages must arrive.
@@ -947,9 +844,8 @@ pub fn losses(name: &str) -> Counts {
 // dropped, and a sender is cloned and dropped: that counts what an idle channel and a handle allocate.
 
 // %%
-/// What the others are compared with, and the smallest channel.
+/// What the others are compared with.
 pub const TOKIO: &str = "tokio";
-const OURS: &str = ByMutex::NAME;
 /// The parameter of channels that nobody uses.
 const IDLE: &str = "capacity=64";
 
@@ -962,8 +858,8 @@ fn add<C: Channel>(mut study: Study, rows: impl IntoIterator<Item = Row>) -> Res
         if let Some((base, change)) = from {
             study = study.also_compare(key.clone(), base, change);
         }
-        if [BASE_NAME, PING_PONG].contains(&&*key.parameter) && ![TOKIO, OURS].contains(&C::NAME) {
-            let ours = Key { variant: OURS.to_owned(), ..key.clone() };
+        if [BASE_NAME, PING_PONG].contains(&&*key.parameter) && ![TOKIO, Small::NAME].contains(&C::NAME) {
+            let ours = Key { variant: Small::NAME.to_owned(), ..key.clone() };
             study = study.also_compare(key, ours, format!("`{}` instead of ours", C::NAME));
         }
     }
@@ -984,8 +880,7 @@ fn add_idle<C: Channel>(study: Study, capacity: usize) -> Study {
 }
 
 // %% [markdown]
-// A bounded channel has more: what cancelling loses, and whom it serves. crossfire's type for one sender is compared with the
-// one for several, where one is enough.
+// A bounded channel has more: what cancelling loses, and whom it serves.
 
 // %%
 /// Adds a bounded channel under all loads, with what cancelling loses, and whom it serves.
@@ -1002,15 +897,40 @@ fn add_unbounded<C: Channel>(study: Study) -> Result<Study, UnequalWork> {
     Ok(add_idle::<C>(add::<C>(study, [row::<C>(WITHOUT_BOUND)])?, UNBOUNDED))
 }
 
-/// Adds the one for a single sender.
-fn add_for_one(study: Study) -> Result<Study, UnequalWork> {
-    let rows = rows::<CrossfireForOne>().into_iter();
-    let rows = rows.filter(|row| [BASE_NAME, "capacity=1", PING_PONG].contains(&&*row.key.parameter));
-    let instead = rows.map(|row| {
-        let of_several = Key { variant: Crossfire::NAME.to_owned(), ..row.key.clone() };
-        Row { from: Some((of_several, "a channel for one sender")), ..row }
-    });
-    add::<CrossfireForOne>(study, instead)
+// %% [markdown]
+// Two of the libraries have channels without any room, of capacity 0: a message goes from hand to hand. What is allocated for
+// it must be the channel's alone, so here both ends wait in one task, and the channel is opened before.
+
+// %%
+/// Messages that are handed over.
+const HANDED: u64 = 64;
+
+/// The key of a channel without room.
+fn handing<C: Channel>() -> Key {
+    Key::new("hand over", C::NAME, "capacity=0")
+}
+
+/// Adds one without room.
+fn add_handing<C: Channel>(study: Study) -> Study {
+    let study = study.group("hand over", limit::CALLS).unit("message").count(handing::<C>(), "units", HANDED);
+    study.bench(handing::<C>(), |bencher: &mut Bencher<'_>| {
+        let (mut to, mut from) = C::open(0);
+        bencher.iter(&mut || {
+            let sent = async {
+                for number in 0..HANDED {
+                    assert!(C::send(&mut to, black_box(number)).await, "the receiver is there");
+                }
+            };
+            let received = async {
+                let mut sum = 0;
+                for _ in 0..HANDED {
+                    sum += black_box(C::receive(&mut from).await.expect("the sender is there"));
+                }
+                sum
+            };
+            assert_eq!(block_on(join(sent, received)).1, HANDED * (HANDED - 1) / 2, "other work");
+        });
+    })
 }
 
 // %% [markdown]
@@ -1023,16 +943,14 @@ fn add_for_one(study: Study) -> Result<Study, UnequalWork> {
 /// # Errors
 /// If a message is lost that should not be, or cancelling loses something else than it did.
 pub fn study() -> Result<Study, UnequalWork> {
-    let channels: [fn(Study) -> Result<Study, UnequalWork>; 15] = [
+    let channels: [fn(Study) -> Result<Study, UnequalWork>; 13] = [
         add_bounded::<TokioChannel>,
         add_bounded::<AsyncChannel>,
         add_bounded::<Flume>,
         add_bounded::<Kanal>,
         add_bounded::<Crossfire>,
-        add_for_one,
         add_bounded::<Futures>,
-        add_bounded::<Small<ByMutex>>,
-        add_bounded::<Small<ByThread>>,
+        add_bounded::<Small>,
         add_unbounded::<TokioUnbounded>,
         add_unbounded::<AsyncChannel>,
         add_unbounded::<Flume>,
@@ -1042,6 +960,8 @@ pub fn study() -> Result<Study, UnequalWork> {
     ];
     let study = Study::new("channels").baseline(TOKIO).rounds(4, 96);
     let study = channels.into_iter().try_fold(study, |study, add| add(study))?;
+    let study = add_handing::<Flume>(add_handing::<Kanal>(study)).control_of(handing::<Flume>());
+    let study = study.compare(handing::<Kanal>(), handing::<Flume>(), "`kanal` instead of `flume`");
     let controls =
         [("stream", BASE_NAME), ("stream", "producers=16"), ("exchange", PING_PONG), ("open", IDLE)];
     let control = |study: Study, (bench, parameter)| study.control_of(Key::new(bench, TOKIO, parameter));
@@ -1082,5 +1002,5 @@ pub fn study() -> Result<Study, UnequalWork> {
 //   [Several threads](threads.ipynb) are measured apart.
 // - The futures crate gives each sender a place of its own: with a hundred producers its channel has room for 163 messages.
 // - tokio's ends take part in tokio's budget: after 128 messages a task lets others run. Those of other crates do not.
-// - crossfire's type for one sender is measured in three loads. Receivers that are shared are not measured.
+// - Receivers that are shared are not measured.
 // - A box of 4 KiB is allocated and freed on the same thread: the allocator has its block at hand.

@@ -38,6 +38,7 @@
 // :dep channels = { path = "../../rust-kernels/channels" }
 // :dep crossbeam-channel = "=0.5.17"
 // :dep crossfire = "=3.1.22"
+// :dep crossfire-2 = { package = "crossfire", version = "=2.1.12" }
 // :dep flume = "=0.12.0"
 // :dep futures = "=0.3.34"
 // :dep harness = { path = "../../rust-kernels/harness" }
@@ -57,12 +58,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use channels::{
-    AsyncChannel, BASE, ByMutex, Channel, Crossfire, Ends, FOR_EACH, Flume, Futures, Item, Kanal, Load,
-    RIVALS, Runtime, Small, SmallReceiver, SmallSender, Started, TOKIO, Tokio, TokioChannel, answer, ask,
-    consume, counted, expected, least_served, libraries, produce, start, time,
+    AsyncChannel, BASE, Channel, Crossfire, Ends, Flume, Futures, Item, Kanal, Load, Runtime, Small,
+    SmallReceiver, SmallSender, Started, TOKIO, Tokio, TokioChannel, answer, ask, consume, counted, expected,
+    libraries, produce, start, time,
 };
 use crossbeam_channel as of_crossbeam;
-use crossfire::{MTx, Rx, mpsc::Array};
+use crossfire::{AsyncRx, AsyncTx, MTx, Rx, Tx, mpsc::Array, spsc as for_one};
 use futures::{FutureExt, SinkExt, StreamExt, channel::mpsc as of_futures, executor::block_on};
 use harness::{Bencher, Counts, Key, Sample, Study, limit, prove_isolated};
 use hdrhistogram::Histogram;
@@ -136,12 +137,57 @@ pub mod of_libraries {
             |to, message| to.send(message), |from| from.recv().ok();
         Futures, FuturesBlocks, of_futures::Sender<T>, of_futures::Receiver<T>, |to| to, |from| from,
             |to, message| block_on(to.send(message)), |from| block_on(from.next());
-        Small<ByMutex>, SmallBlocks, SmallSender<T, ByMutex>, SmallReceiver<T, ByMutex>, |to| to, |from| from,
+        Small, SmallBlocks, SmallSender<T>, SmallReceiver<T>, |to| to, |from| from,
             |to, message| block_on(Small::send(to, message)).then_some(()).ok_or(()), |from| block_on(Small::receive(from));
     }
 }
 
 pub use of_libraries::*;
+
+// %% [markdown]
+// # Two versions of crossfire
+//
+// Its README says how much faster version 3 made channels, one for a single sender among them. So the newest of version 2 is
+// measured beside the newest of version 3, in the ways that the README names. A sender that is the only one cannot be
+// cloned.
+
+// %%
+/// A sender that has no other.
+pub struct Only<S>(S);
+
+impl<S> Clone for Only<S> {
+    fn clone(&self) -> Self {
+        unreachable!("no program with one producer clones its sender")
+    }
+}
+
+/// Of version 2, and of both for one sender.
+pub mod versions {
+    use super::*;
+
+    libraries! {
+        Crossfire2, "crossfire 2", crossfire_2::MAsyncTx<T>, crossfire_2::AsyncRx<T>,
+            |capacity| crossfire_2::mpsc::bounded_async(capacity),
+            |to, message| to.send(message).await, |from| from.recv().await.ok();
+        OnlyCrossfire, "crossfire spsc", Only<AsyncTx<for_one::Array<T>>>, AsyncRx<for_one::Array<T>>,
+            |capacity| { let (to, from) = for_one::bounded_async(capacity); (Only(to), from) },
+            |to, message| to.0.send(message).await, |from| from.recv().await.ok();
+        OnlyCrossfire2, "crossfire 2 spsc", Only<crossfire_2::AsyncTx<T>>, crossfire_2::AsyncRx<T>,
+            |capacity| { let (to, from) = crossfire_2::spsc::bounded_async(capacity); (Only(to), from) },
+            |to, message| to.0.send(message).await, |from| from.recv().await.ok();
+    }
+
+    blocking! {
+        Crossfire2, Crossfire2Blocks, crossfire_2::MTx<T>, crossfire_2::Rx<T>,
+            |to| to.into_blocking(), |from| from.into_blocking(), |to, message| to.send(message), |from| from.recv().ok();
+        OnlyCrossfire, OnlyCrossfireBlocks, Only<Tx<for_one::Array<T>>>, Rx<for_one::Array<T>>,
+            |to| Only(to.0.into_blocking()), |from| from.into_blocking(), |to, message| to.0.send(message), |from| from.recv().ok();
+        OnlyCrossfire2, OnlyCrossfire2Blocks, Only<crossfire_2::Tx<T>>, crossfire_2::Rx<T>,
+            |to| Only(to.0.into_blocking()), |from| from.into_blocking(), |to, message| to.0.send(message), |from| from.recv().ok();
+    }
+}
+
+pub use versions::*;
 
 // %% [markdown]
 // # Ends that a task asks again and again
@@ -331,17 +377,41 @@ fn sample_latencies<C: Blocking>(runtime: &Tokio<1>) -> Sample {
 }
 
 // %% [markdown]
-// # Who is served?
+// # A race
 //
-// Sixteen producers on two workers send without end; how many of a thousand messages for each are from the one that sent
-// the fewest?
+// [The other notebook](measure.ipynb) cancels a `recv` in states that are set up. Here one thread sends, and on another one each
+// `recv` that finds nothing is dropped at once: how many messages never arrive? None must be lost in any race, so zero says
+// only that none was lost in these.
 
 // %%
-/// A sample of how many messages the producer sent that sent the fewest.
-fn sample_shares<C: Channel>(runtime: &Tokio<2>) -> Sample {
+/// Messages of a race.
+const RACED: u64 = 10_000;
+
+/// How many of them are lost.
+///
+/// # Panics
+/// If nobody receives while messages are sent.
+pub fn race<C: Channel>() -> u64 {
+    let (to, mut from) = C::open(BASE.capacity);
+    let sender = thread::spawn(move || block_on(produce::<C, Number>(to, 0..RACED)));
+    let mut received = 0;
+    loop {
+        match C::receive(&mut from).now_or_never() {
+            Some(Some(_message)) => received += 1,
+            Some(None) => break,
+            // It would have waited, and is dropped.
+            None => {}
+        }
+    }
+    sender.join().expect("whoever receives stays until all is sent");
+    RACED - received
+}
+
+/// A sample of it.
+fn sample_race<C: Channel>() -> Sample {
     let start = Instant::now();
-    let least = runtime.run(least_served::<C, Tokio<2>>());
-    Sample::new(FOR_EACH * RIVALS as u64, start.elapsed()).with("least_served_of_1000", least)
+    let lost = race::<C>();
+    Sample::new(RACED, start.elapsed()).with("raced_lost", lost)
 }
 
 // %% [markdown]
@@ -355,37 +425,40 @@ const PING_PONG: Load = Load { burst: 1, ..BASE };
 
 /// A thread at one end at least.
 fn with_threads<C: Blocking>() -> [Way; 7] {
+    let (threads, to_task, from_task) =
+        (bridge::<C, false, false>, bridge::<C, false, true>, bridge::<C, true, false>);
     [
-        ("stream", "thread to thread", bridge::<C, false, false>, BASE),
-        ("stream", "thread to thread, capacity=1", bridge::<C, false, false>, Load { capacity: 1, ..BASE }),
-        (
-            "stream",
-            "thread to thread, capacity=1024",
-            bridge::<C, false, false>,
-            Load { capacity: 1024, ..BASE },
-        ),
-        ("stream", "thread to task", bridge::<C, false, true>, BASE),
-        ("stream", "task to thread", bridge::<C, true, false>, BASE),
-        ("exchange", "thread and thread", bridge::<C, false, false>, PING_PONG),
-        ("exchange", "thread and task", bridge::<C, false, true>, PING_PONG),
+        ("stream", "thread to thread", threads, BASE),
+        ("stream", "thread to thread, capacity=1", threads, Load { capacity: 1, ..BASE }),
+        ("stream", "thread to thread, capacity=1024", threads, Load { capacity: 1024, ..BASE }),
+        ("stream", "thread to task", to_task, BASE),
+        ("stream", "task to thread", from_task, BASE),
+        ("exchange", "thread and thread", threads, PING_PONG),
+        ("exchange", "thread and task", to_task, PING_PONG),
     ]
 }
 
 /// Tasks on two workers, of tokio or of nio, or a task on one and the thread in `block_on`.
 fn with_tasks<C: Channel>() -> [Way; 6] {
+    let (one, two, nio) =
+        (start::<C, Tokio<1>, Number>, start::<C, Tokio<2>, Number>, start::<C, Nio<2>, Number>);
     [
-        ("stream", "task to task", start::<C, Tokio<2>, Number>, BASE),
-        ("stream", "task to block_on", start::<C, Tokio<1>, Number>, Load { by_block_on: true, ..BASE }),
-        ("exchange", "task and task", start::<C, Tokio<2>, Number>, PING_PONG),
-        ("stream", "task to task, nio", start::<C, Nio<2>, Number>, BASE),
-        ("exchange", "task and task, nio", start::<C, Nio<2>, Number>, PING_PONG),
-        (
-            "exchange",
-            "block_on and task",
-            start::<C, Tokio<1>, Number>,
-            Load { by_block_on: true, ..PING_PONG },
-        ),
+        ("stream", "task to task", two, BASE),
+        ("stream", "task to block_on", one, Load { by_block_on: true, ..BASE }),
+        ("exchange", "task and task", two, PING_PONG),
+        ("stream", "task to task, nio", nio, BASE),
+        ("exchange", "task and task, nio", nio, PING_PONG),
+        ("exchange", "block_on and task", one, Load { by_block_on: true, ..PING_PONG }),
     ]
+}
+
+// %% [markdown]
+// Versions of crossfire are compared between threads and between tasks, with one sender and with four.
+
+// %%
+/// Four tasks that send.
+fn with_senders<C: Channel>() -> Way {
+    ("stream", "task to task, producers=4", start::<C, Tokio<2>, Number>, Load { producers: 4, ..BASE })
 }
 
 // %% [markdown]
@@ -410,15 +483,16 @@ fn arrived(program: fn() -> Started, load: Load) -> [Counts; 2] {
 // what has a task or `block_on` at an end with the same channel between threads or tasks.
 
 // %%
-/// The parameters of latencies and of shares.
+/// The parameters of latencies and of races.
 const EVERY_50_US: &str = "thread to task, every 50 us";
-const SIXTEEN: &str = "producers=16";
+const CANCELLED: &str = "thread to thread, recv cancelled";
 
 /// What a way is compared with besides tokio, and what changes.
 fn other(way: &str) -> Option<(&'static str, &'static str)> {
     Some(match way {
         "thread to thread, capacity=1" => ("thread to thread", "a capacity of 1 instead of 64"),
         "thread to thread, capacity=1024" => ("thread to thread", "a capacity of 1,024 instead of 64"),
+        "task to task, producers=4" => ("task to task", "four senders instead of one"),
         "task to task, nio" => ("task to task", "nio instead of tokio"),
         "task and task, nio" => ("task and task", "nio instead of tokio"),
         "thread to task" => ("thread to thread", "a task receives, not a thread"),
@@ -464,34 +538,60 @@ fn of_threads<C: Blocking>(study: Study) -> Study {
     })
 }
 
-/// One whose ends tasks can wait for, with tasks at both, and whom it serves.
+/// One whose ends tasks can wait for, with tasks at both, and what it loses in a race.
 fn of_tasks<C: Blocking>(study: Study) -> Study {
-    let study = add::<C>(of_threads::<C>(study), with_tasks::<C>()).group("shares", limit::CROWDS);
-    study.bench(Key::new("shares", C::NAME, SIXTEEN), |bencher: &mut Bencher<'_>| {
-        let runtime = Tokio::start();
-        bencher.samples(&mut || sample_shares::<C>(&runtime));
+    let key = Key::new("race", C::NAME, CANCELLED);
+    let ends = prove_isolated(&key, LIMIT, &Counts::new(), || [Counts::from([("raced_lost", race::<C>())])]);
+    let study = add::<C>(of_threads::<C>(study), with_tasks::<C>()).group("race", limit::CROWDS);
+    study.proven(key, ends, |bencher: &mut Bencher<'_>| bencher.samples(&mut sample_race::<C>))
+}
+
+// %% [markdown]
+// Two versions of crossfire, in the ways that its README names.
+
+// %%
+/// Adds an older version in these ways, with which the newer one is compared.
+fn add_older<C: Channel, Newer: Channel>(study: Study, ways: &[Way]) -> Study {
+    ways.iter().fold(add::<C>(study, ways.iter().copied()), |study, (bench, parameter, ..)| {
+        let [newer, older] = [Newer::NAME, C::NAME].map(|name| Key::new(*bench, name, *parameter));
+        study.also_compare(newer, older, "version 3 instead of 2")
     })
 }
 
+/// crossfire 2 beside 3, and both for one sender.
+fn of_versions(study: Study) -> Study {
+    let ([threads, one_place, ..], [tasks, ..]) = (with_threads::<Crossfire2>(), with_tasks::<Crossfire2>());
+    let ways = [threads, one_place, tasks, with_senders::<Crossfire2>()];
+    let study = add::<Crossfire>(study, [with_senders::<Crossfire>()]);
+    let study = add_older::<Crossfire2, Crossfire>(study, &ways);
+    let study = add::<OnlyCrossfire>(study, with_threads::<OnlyCrossfire>().into_iter().take(1));
+    add_older::<OnlyCrossfire2, OnlyCrossfire>(study, &with_threads::<OnlyCrossfire2>()[..1])
+}
+
+// %% [markdown]
+// All channels, with a control for each kind of way.
+
+// %%
 /// All of it, proven.
 pub fn study() -> Study {
     let study = Study::new("channels-threads").baseline(TOKIO).rounds(2, 12).isolated(LIMIT);
     let study = study.resources().instructions(false).unit("message");
-    let channels: [fn(Study) -> Study; 10] = [
+    let channels: [fn(Study) -> Study; 11] = [
         of_tasks::<TokioChannel>,
         of_tasks::<AsyncChannel>,
         of_tasks::<Flume>,
         of_tasks::<Kanal>,
         of_tasks::<Crossfire>,
         of_tasks::<Futures>,
-        of_tasks::<Small<ByMutex>>,
+        of_tasks::<Small>,
         of_threads::<Std>,
         of_threads::<Crossbeam>,
         of_threads::<StdBySpawn>,
+        of_versions,
     ];
     let study = channels.into_iter().fold(study, |study, add| add(study));
     let bridged = [("stream", "task to task"), ("stream", "thread to task"), ("exchange", "task and task")];
-    let controls = bridged.into_iter().chain([("latency", EVERY_50_US), ("shares", SIXTEEN)]);
+    let controls = bridged.into_iter().chain([("latency", EVERY_50_US), ("race", CANCELLED)]);
     let control = |study: Study, (bench, parameter)| study.control_of(Key::new(bench, TOKIO, parameter));
     controls.fold(study, control)
 }
@@ -526,4 +626,5 @@ pub fn study() -> Study {
 //   can be; in yours an end may be busy with something else.
 // - With a thousand messages of a sample, p99.9 is that of the second slowest: a hint at the tail, and no more.
 // - In a latency is the time of the clock, some 30 ns, and the sender keeps its processor busy until a message is due.
+// - A race is timed as everything is, and its time says nothing: it counts polls that found nothing.
 // - A task that asks a channel again and again keeps its worker busy, whatever the time says: see the processor time.

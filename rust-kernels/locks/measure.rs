@@ -59,11 +59,11 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use harness::{Bencher, Counts, Key, Study, UnequalWork, limit, prove_isolated};
+use harness::{Bencher, Counts, Key, Study, UnequalWork, Watch, limit, prove_isolated};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{spawn_blocking, yield_now};
@@ -92,12 +92,6 @@ pub trait Lock: Send + Sync + 'static {
     fn add(&self) -> impl Future<Output = u64> + Send;
 }
 
-/// One that is held while something is done.
-pub trait Holding: Lock {
-    /// Holds it while `held` runs.
-    fn hold(&self, held: impl FnOnce() + Send) -> impl Future<Output = ()> + Send;
-}
-
 /// One that may be held across an await.
 pub trait Across: Lock {
     /// As `add`, with a yield between reading the number and writing it.
@@ -105,9 +99,9 @@ pub trait Across: Lock {
 }
 
 /// One whose guard may be kept.
-pub trait Guarded: Across {
+pub trait Guarded: Lock {
     /// Gets the lock, which is given back when the guard is dropped.
-    fn acquire(&self) -> impl Future<Output = impl Sized + Send> + Send;
+    fn acquire(&self) -> impl Future<Output = impl Sized>;
 }
 
 // %% [markdown]
@@ -169,11 +163,10 @@ macro_rules! locks {
             }
         }
 
-        impl Holding for $name {
-            async fn hold(&self, held: impl FnOnce() + Send) {
+        impl Guarded for $name {
+            async fn acquire(&self) -> impl Sized {
                 let $lock = &self.0;
-                let _guard = $acquire;
-                held();
+                $acquire
             }
         }
 
@@ -182,13 +175,6 @@ macro_rules! locks {
                 async fn add_across(&self) -> u64 {
                     let $lock = &self.0;
                     $across($acquire).await
-                }
-            }
-
-            impl Guarded for $name {
-                async fn acquire(&self) -> impl Sized + Send {
-                    let $lock = &self.0;
-                    $acquire
                 }
             }
         )?
@@ -383,9 +369,9 @@ impl Lock for Elsewhere {
     }
 }
 
-impl Holding for Elsewhere {
-    async fn hold(&self, held: impl FnOnce() + Send) {
-        self.0.hold(held).await;
+impl Guarded for Elsewhere {
+    async fn acquire(&self) -> impl Sized {
+        self.0.acquire().await
     }
 }
 
@@ -470,52 +456,16 @@ async fn acquire_often<L: Lock>(shared: Shared<L>, meeting: u64, times: u64) -> 
 }
 
 // %% [markdown]
-// To count polls and wakes, the same future is wrapped in one that counts. On one thread these counts are exact.
-
-// %%
-/// Polls of tasks, and wakes of them.
-pub type Seen = [AtomicU64; 2];
-
-/// A waker that counts.
-struct Watching {
-    seen: Arc<Seen>,
-    waker: Waker,
-}
-
-impl Wake for Watching {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.seen[1].fetch_add(1, Ordering::Relaxed);
-        self.waker.wake_by_ref();
-    }
-}
-
-/// The future of a task, watched.
-async fn watched<F: Future>(future: F, seen: Arc<Seen>) -> F::Output {
-    let (mut future, mut waker) = (pin!(future), None);
-    poll_fn(|context| {
-        seen[0].fetch_add(1, Ordering::Relaxed);
-        let waker = waker.get_or_insert_with(|| {
-            Waker::from(Arc::new(Watching { seen: Arc::clone(&seen), waker: context.waker().clone() }))
-        });
-        future.as_mut().poll(&mut Context::from_waker(waker))
-    })
-    .await
-}
-
-// %% [markdown]
 // When does the clock start? When as many tasks have begun as there are threads. It stops when the last one is done, and
-// the sum of what they saw is compared.
+// the sum of what they saw is compared. In a proof, polls and wakes of the same futures are counted; on one thread these
+// counts are exact.
 
 // %%
 /// Lets the tasks of a load get the lock, `iterations` times as often as it says; returns how long that took.
 ///
 /// # Panics
 /// If the sum is another one than it must be.
-async fn contend<L: Lock>(load: Load, iterations: u64, watch: Option<Arc<Seen>>) -> Duration {
+async fn contend<L: Lock>(load: Load, iterations: u64, watch: Option<Arc<Watch>>) -> Duration {
     let shared: Shared<L> = Arc::new((L::new(), AtomicU64::new(0), OnceLock::new()));
     let (meeting, times) = (load.tasks.min(load.threads as u64), iterations * load.times);
     let tasks: Vec<_> = (0..load.tasks)
@@ -523,7 +473,7 @@ async fn contend<L: Lock>(load: Load, iterations: u64, watch: Option<Arc<Seen>>)
             let task = acquire_often(Arc::clone(&shared), meeting, times);
             match &watch {
                 None => tokio::spawn(task),
-                Some(seen) => tokio::spawn(watched(task, Arc::clone(seen))),
+                Some(watch) => tokio::spawn(watch.follow(task)),
             }
         })
         .collect();
@@ -539,19 +489,19 @@ async fn contend<L: Lock>(load: Load, iterations: u64, watch: Option<Arc<Seen>>)
 }
 
 /// In a task of this runtime.
-pub fn driven<L: Lock>(runtime: &Runtime, load: Load, iterations: u64, watch: Option<Arc<Seen>>) -> Duration {
-    runtime.block_on(runtime.spawn(contend::<L>(load, iterations, watch))).expect("equal work")
+pub fn driven<L: Lock>(runtime: &Runtime, load: Load, iterations: u64, seen: Option<Arc<Watch>>) -> Duration {
+    runtime.block_on(runtime.spawn(contend::<L>(load, iterations, seen))).expect("equal work")
 }
 
 /// An iteration of the code that is timed, and a watched one: how often the lock was got, and polls and wakes where these
 /// are exact.
 pub fn counted<L: Lock>(load: Load) -> Counts {
-    let (runtime, seen) = (load.runtime(), Arc::new(Seen::default()));
+    let (runtime, watch) = (load.runtime(), Arc::new(Watch::default()));
     driven::<L>(&runtime, load, 1, None);
-    driven::<L>(&runtime, load, 1, Some(Arc::clone(&seen)));
+    driven::<L>(&runtime, load, 1, Some(Arc::clone(&watch)));
     let mut counts = Counts::from([("acquisitions", load.tasks * load.times)]);
     if load.threads == 1 {
-        let [polls, wakes] = seen.each_ref().map(|count| count.load(Ordering::Relaxed));
+        let [polls, wakes] = watch.take();
         counts.extend([("polls", polls), ("wakes", wakes)]);
     }
     counts
@@ -587,16 +537,14 @@ fn poll_once<F: Future + ?Sized>(mut future: Pin<&mut F>) -> Option<F::Output> {
 }
 
 /// How long the bystander waits for its turn, and whether the other one had got the lock by then.
-async fn stand_by<L: Holding>(hold: Duration) -> (Duration, bool) {
+async fn stand_by<L: Guarded>(hold: Duration) -> (Duration, bool) {
     let (lock, got) = (Arc::new(L::new()), Arc::new(AtomicBool::new(false)));
     let (tell, told) = oneshot::channel();
     let (held, wanted, gets) = (Arc::clone(&lock), lock, Arc::clone(&got));
     let holder = thread::spawn(move || {
-        let sleep = || {
-            tell.send(()).expect("somebody listens");
-            thread::sleep(hold);
-        };
-        poll_once(pin!(held.hold(sleep))).expect("it is free");
+        let _guard = poll_once(pin!(held.acquire())).expect("it is free");
+        tell.send(()).expect("somebody listens");
+        thread::sleep(hold);
     });
     told.await.expect("it is held");
     let start = Instant::now();
@@ -612,7 +560,7 @@ async fn stand_by<L: Holding>(hold: Duration) -> (Duration, bool) {
 }
 
 /// In a task, on one thread.
-pub fn bystander<L: Holding>(hold: Duration) -> (Duration, bool) {
+pub fn bystander<L: Guarded>(hold: Duration) -> (Duration, bool) {
     let runtime = Load::new(1, 1).runtime();
     runtime.block_on(runtime.spawn(stand_by::<L>(hold))).expect("no panic")
 }
@@ -789,7 +737,7 @@ fn held_across<L: Across>(load: Load) -> Row {
 }
 
 /// The bystander's turn; `blocked`: whether it comes only when the other one has got the lock.
-fn standing_by<L: Holding>(blocked: bool) -> Row {
+fn standing_by<L: Guarded>(blocked: bool) -> Row {
     let load = Load { tasks: 1, threads: 1, times: 1 };
     Row {
         key: Key::new(BYSTANDER, L::NAME, "driver=task hold=1ms"),

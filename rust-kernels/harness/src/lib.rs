@@ -50,7 +50,7 @@
 //!
 //! | layer | files |
 //! |---|---|
-//! | `base` | errors, profiles, `proof` and `tally`, `isolation`, `resources`; `declared` is what layers hand to each other |
+//! | `base` | errors, profiles, `proof`, `tally` and `watch`, `isolation`, `resources`; `declared` is what layers hand to each other |
 //! | `provenance` | what a run was made from: `codegen`, `kernel`, `repository`; `gate` refuses other builds |
 //! | `store` | the run: `run` (its folder), `info` (run.json), `timings`, `metrics` and `counts` (its tables), `table` |
 //! | `study` | `builder`, `checks` (what it amounts to), `part` (some of it), `running` (its variants) |
@@ -76,6 +76,7 @@ pub use base::isolation::{in_processes, isolated, prove_isolated};
 pub use base::profile::Profile;
 pub use base::proof::{Counts, UnequalWork, prove, prove_both, stop};
 pub use base::tally;
+pub use base::watch::Watch;
 pub use measure::counting;
 #[cfg(feature = "criterion")]
 pub use measure::criterion;

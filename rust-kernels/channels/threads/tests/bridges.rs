@@ -1,7 +1,9 @@
 //! Whoever is at the ends of a channel, all messages arrive, once.
 
 use channels::{BASE, Channel, Crossfire, Ends, Item, Kanal, Load, Started, TokioChannel, counted, expected};
-use channels_threads::{Blocking, Crossbeam, Std, StdBySpawn, bridge};
+use channels_threads::{
+    Blocking, Crossbeam, Crossfire2, OnlyCrossfire, OnlyCrossfire2, Std, StdBySpawn, bridge, race,
+};
 use harness::{Counts, prove};
 
 const PING_PONG: Load = Load { burst: 1, ..BASE };
@@ -24,9 +26,19 @@ fn all_messages_arrive_whoever_is_at_the_ends() {
     every_end::<TokioChannel>();
     every_end::<Kanal>();
     every_end::<Crossfire>();
+    every_end::<OnlyCrossfire>();
+    every_end::<Crossfire2>();
+    every_end::<OnlyCrossfire2>();
     every_end::<Std>();
     every_end::<Crossbeam>();
     every_end::<StdBySpawn>();
+}
+
+#[test]
+fn a_race_counts_what_never_arrives() {
+    assert_eq!(race::<TokioChannel>(), 0);
+    // Of each hundred it drops one, in whatever it receives.
+    assert!(race::<Lossy>() > 0);
 }
 
 /// Loses each hundredth message.

@@ -9,3 +9,4 @@ pub(crate) mod profile;
 pub mod proof;
 pub(crate) mod resources;
 pub mod tally;
+pub(crate) mod watch;
