@@ -69,4 +69,4 @@ def test_a_row_whose_generator_was_late_is_in_no_chart_and_says_so(page):
 def test_the_table_has_system_calls_where_they_were_counted(page):
     (table,) = (c for c in page.cells if c.id == "open-loop-16b")
     said = re.findall(r'headers="system_calls" class="[^"]*">([^<]*)<', str(table.outputs))
-    assert {"2.9", "–"} <= set(said), said
+    assert "2.9" in said and len(set(said)) > 1, said
