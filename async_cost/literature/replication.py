@@ -72,10 +72,15 @@ def validity_sentence(run: Run) -> str:
 
 def score(counts: Mapping[Outcome, int], confounded: int = 0, *, brief: bool = False) -> str:
     """Say how many of all claims hold, and why the others do not: `46 of 82 claims hold, 5 do not, 9 undecided`;
-    `brief` says of these only which need more processors. Of those that hold, so many are `confounded`.
+    `brief` says of these only which were not measured or need more processors. Of those that hold, so many are
+    `confounded`.
     """
     hold = counts[Outcome.HOLDS]
     parts = [f"{hold} of {sum(counts.values())} {'' if brief else 'claims '}{SAID[Outcome.HOLDS][hold != 1]}"]
     parts += [f"{confounded} {'' if brief else 'of them '}confounded"] if confounded else []
-    others = [Outcome.NOT_MEASURABLE] if brief else [word for word in SAID if word is not Outcome.HOLDS]
+    others = (
+        [Outcome.NOT_MEASURED, Outcome.NOT_MEASURABLE]
+        if brief
+        else [word for word in SAID if word is not Outcome.HOLDS]
+    )
     return ", ".join(parts + [f"{counts[word]} {SAID[word][counts[word] != 1]}" for word in others if counts[word]])

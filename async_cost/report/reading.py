@@ -95,9 +95,12 @@ class Reading:
             for metric in self.run.metrics(study)["metric"].unique()
         ]
         by, value = ("study", *KEY, "metric"), pl.col("value")
-        rounds, positive = pl.concat(parts), value.min().over(by) > 0
+        # As findings do: times by their logarithms, counts as they are.
+        rounds, positive = pl.concat(parts), (value.min().over(by) > 0) & pl.col("metric").str.ends_with("_ns")
         numbers = {"q1": value.quantile(0.25), "q3": value.quantile(0.75), "rounds": pl.len()}
-        spread = rounds.group_by(by).agg(**numbers, positive=value.min() > 0)
+        spread = rounds.group_by(by).agg(
+            **numbers, positive=(value.min() > 0) & pl.col("metric").first().str.ends_with("_ns")
+        )
         table = centres(rounds.with_columns(pl.when(positive).then(value.log()).otherwise(value)), "value", by)
         table = table.join(spread, on=by).with_columns(pl.when("positive").then(value.exp()).otherwise(value))
         return table.drop("positive").sort(by)

@@ -286,8 +286,8 @@ def _combined(measure: Measure, case: Case, measured: Measured, rows: list[dict]
     factors = (1.0, -1.0, -1.0, 1.0)[: len(places)]
     metric, crossing = measure.quantity == "metric", measure.operation == "break-even"
     # Ratios are estimated as logarithms, as those of the table are, and values by themselves as those of the price
-    # list: an hour or a process multiplies a latency as it does a time. Only what may be 0 has no logarithm.
-    alone = measure.operation == "value"
+    # list: an hour or a process multiplies a latency as it does a time. Counts add up, and 0 has no logarithm.
+    alone = measure.operation == "value" and measure.unit != "count"
     of_time = alone and not metric
     logs = measure.in_ratios or crossing or (alone and rounds.select(pl.col(places).min()).item() > 0)
     lever, crossings = 1.0, rounds

@@ -39,7 +39,7 @@ MEASURED = {
     "call-styles": Study("call-styles/measure", quick=20, standard=65),
     "thread-pools": Study("thread-pools/measure", quick=40, standard=300),
     "servers": Study("servers/measure", quick=40, standard=175),
-    "servers-open": Study("servers/open", quick=47, standard=205),
+    "servers-open": Study("servers/open", quick=47, standard=245),
     "runtimes-executor": Study("runtimes/executor", quick=2, standard=15),
     "runtimes": Study("runtimes/measure", quick=100, standard=480),
     "runtimes-std-mutex": Study("runtimes/std-mutex", quick=3, standard=7),
