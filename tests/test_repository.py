@@ -61,8 +61,6 @@ def test_every_run_of_history_is_there_or_in_the_list_of_deleted_runs():
     rows = read_own(ROOT / "data" / "runs" / "DELETED.csv")
     listed = {run: (day, subject) for run, day, subject in rows.select("run", "deleted", "subject").iter_rows()}
     assert len(listed) == rows.height and not listed.keys() & there and "" not in rows["reason"]
-    if git("rev-parse", "--is-shallow-repository") == "true\n":
-        pytest.skip("deleted runs, as the clone has no history: git fetch --unshallow --filter=blob:none")
     deleted = dict[str, tuple[str, ...]]()
     seen = set[str]()
     log = git("log", "--no-renames", "--diff-filter=AD", "--name-status", "--format=%x00%as%x09%s", "--", "data/runs")
@@ -72,7 +70,8 @@ def test_every_run_of_history_is_there_or_in_the_list_of_deleted_runs():
             if run not in seen and kind == "D":
                 deleted[run] = tuple(head.split("\t", 1))
             seen.add(run)
-    assert seen - there == listed.keys(), "data/runs/DELETED.csv: a row for each run that is gone, with the reason"
+    # A clone without all of the history knows fewer of them.
+    assert seen - there <= listed.keys(), "data/runs/DELETED.csv: a row for each run that is gone, with the reason"
     assert deleted == {run: listed[run] for run in deleted}, "not the day and the subject of the commit that deleted it"
 
 
