@@ -96,14 +96,13 @@ class Reading:
         ]
         by, value = ("study", *KEY, "metric"), pl.col("value")
         # As findings do: times by their logarithms, counts as they are.
-        rounds, positive = pl.concat(parts), (value.min().over(by) > 0) & pl.col("metric").str.ends_with("_ns")
+        logs = (value.min().over(by) > 0) & pl.col("metric").str.ends_with("_ns")
+        rounds = pl.concat(parts).with_columns(logs=logs)
         numbers = {"q1": value.quantile(0.25), "q3": value.quantile(0.75), "rounds": pl.len()}
-        spread = rounds.group_by(by).agg(
-            **numbers, positive=(value.min() > 0) & pl.col("metric").first().str.ends_with("_ns")
-        )
-        table = centres(rounds.with_columns(pl.when(positive).then(value.log()).otherwise(value)), "value", by)
-        table = table.join(spread, on=by).with_columns(pl.when("positive").then(value.exp()).otherwise(value))
-        return table.drop("positive").sort(by)
+        spread = rounds.group_by(by).agg(**numbers, logs=pl.col("logs").first())
+        table = centres(rounds.with_columns(pl.when("logs").then(value.log()).otherwise(value)), "value", by)
+        table = table.join(spread, on=by).with_columns(pl.when("logs").then(value.exp()).otherwise(value))
+        return table.drop("logs").sort(by)
 
     @property
     def published(self) -> pl.DataFrame:
