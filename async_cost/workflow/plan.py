@@ -27,7 +27,7 @@ RUNS = runs_root()
 #: editors and systems leave there, texts for people and tests change no number.
 READ = re.compile(r"(?!\.).*\.(rs|toml|rb)|linker")
 #: Folders below rust-kernels on which no number depends; tango compares another way to measure.
-UNUSED = {"tests", "tango", "cargo-by-turns"}
+UNUSED = {"tests", "tango", "by-turns", "cargo-by-turns"}
 
 
 class Plan:

@@ -1019,30 +1019,36 @@ const fn server(name: &'static str, serve: Serve) -> Server {
 const LOCAL_SET: &str = "tokio LocalSet";
 const LOOKING: &str = "tokio event_interval=1";
 const YIELDING: &str = "tokio + yield_now";
+const PER_CONNECTION: &str = "thread per connection";
 
 // %% [markdown]
 // Which servers are in which part. Where one thing is changed, only some of them are measured.
 
 // %%
+const ECHO_LOOP: Server = server(LOOP, servers::by_hand::<Echo>);
+const ECHO_ALONE: Server = server(TOKIO_ALONE, servers::on_tokio_alone::<Echo>);
+const ECHO_THREADS: Server = server(TOKIO_THREADS, servers::on_tokio_threads::<Echo>);
+const ECHO_PER_CONNECTION: Server = server(PER_CONNECTION, servers::on_threads::<Echo>);
+
 /// All ways to serve, one processor.
 const ALL: &[Server] = &[
-    server(LOOP, servers::by_hand::<Echo>),
+    ECHO_LOOP,
     server("frontier", servers::on_frontier::<Echo>),
-    server(TOKIO_ALONE, servers::on_tokio_alone::<Echo>),
-    server(TOKIO_THREADS, servers::on_tokio_threads::<Echo>),
+    ECHO_ALONE,
+    ECHO_THREADS,
     server(LOCAL_SET, on_local_set::<Echo>),
     server("tokio reuseport N=1", on_reuseport::<Echo, 1>),
     server("tokio acceptor N=1", on_acceptor::<Echo, 1>),
     server("smol", servers::on_smol::<Echo>),
-    server("thread per connection", servers::on_threads::<Echo>),
+    ECHO_PER_CONNECTION,
     server("thread pool", on_pool::<Echo>),
 ];
 
 /// Those that are compared where one thing is changed.
-const SOME: &[Server] = &[ALL[0], ALL[2], ALL[3], ALL[8]];
+const SOME: &[Server] = &[ECHO_LOOP, ECHO_ALONE, ECHO_THREADS, ECHO_PER_CONNECTION];
 
 /// With more or fewer connections.
-const FEW: &[Server] = &[SOME[0], SOME[1], SOME[3]];
+const FEW: &[Server] = &[ECHO_LOOP, ECHO_ALONE, ECHO_PER_CONNECTION];
 
 /// Those of HTTP, with answers of this length.
 const fn of_http<const BODY: usize>() -> [Server; 3] {
@@ -1055,16 +1061,16 @@ const fn of_http<const BODY: usize>() -> [Server; 3] {
 
 const OF_HTTP: [Server; 3] = of_http::<LENGTH>();
 const ALL_OF_HTTP: &[Server] =
-    &[OF_HTTP[0], OF_HTTP[1], OF_HTTP[2], server(ALL[8].name, servers::on_threads::<Http<LENGTH>>)];
+    &[OF_HTTP[0], OF_HTTP[1], OF_HTTP[2], server(PER_CONNECTION, servers::on_threads::<Http<LENGTH>>)];
 
 /// On two processors that the generator shares.
 const ON_TWO: &[Server] = &[
-    ALL[0],
-    ALL[2],
-    ALL[3],
+    ECHO_LOOP,
+    ECHO_ALONE,
+    ECHO_THREADS,
     server("tokio reuseport N=2", on_reuseport::<Echo, 2>),
     server("tokio acceptor N=2", on_acceptor::<Echo, 2>),
-    ALL[8],
+    ECHO_PER_CONNECTION,
 ];
 
 // %% [markdown]
@@ -1078,7 +1084,7 @@ const DISTURBED: &[Server] = &[
     server(TOKIO_ALONE, servers::on_tokio_alone::<Marked>),
     server(TOKIO_THREADS, servers::on_tokio_threads::<Marked>),
     server("smol", servers::on_smol::<Marked>),
-    server(ALL[8].name, servers::on_threads::<Marked>),
+    server(PER_CONNECTION, servers::on_threads::<Marked>),
     server("thread pool", on_pool::<Marked>),
     server(LOOKING, on_looking::<Marked>),
     server(YIELDING, yielding),
@@ -1380,7 +1386,7 @@ fn able(requests: u64, wall: u64) -> u64 {
 impl Part {
     /// Whether system calls are counted under this load.
     fn is_traced(self, load: u64) -> bool {
-        (self.name, self.steps, load) == (BASE.name, BASE.steps, HALF)
+        (self.name, self.steps, self.connections, load) == (BASE.name, BASE.steps, BASE.connections, HALF)
     }
 
     /// What a server calls for [`TRACED`] requests at half load; `None` where no process may trace another.
