@@ -20,7 +20,7 @@ import pytest
 from ours import committed_runs, tracked
 
 from async_cost import words
-from async_cost.findings.committed import definitions, judged
+from async_cost.findings.committed import judged
 from async_cost.findings.finding import Judge
 from async_cost.findings.finding import slot as slot_of
 from async_cost.findings.lint import SLOT, slots_of
@@ -134,14 +134,12 @@ def places(slot: Slot, like: Effect) -> Iterator[tuple[Outcome, float, float]]:
 
 def test_every_finding_flips_at_the_ends_of_its_regions(judges, findings):
     """With what its page says: its sentence only while all its numbers are as expected, and its advice with it."""
-    flipped, newer = 0, set(definitions().drop_nulls("since")["id"])
+    flipped = 0
     marks = {Outcome.HOLDS: "✓", Outcome.DOES_NOT_HOLD: "≠", Outcome.UNDECIDED: "≈?"}
     for finding in findings:
         judge = judges[finding.page]
         # Numbers that are only shown are measured ones.
         measured = {slot.name: judge.effects(slot.main) for slot in finding.slots}
-        if finding.id in newer and any(one.value is None for effects in measured.values() for one in effects):
-            continue
         made = {
             slot.name: [
                 (outcome, [made_up(slot, low, high, like) for like in measured[slot.name]])
@@ -169,12 +167,8 @@ def test_every_finding_flips_at_the_ends_of_its_regions(judges, findings):
 
 def test_findings_of_the_reference_are_measured_and_most_hold(judges, findings):
     results = [judges[finding.page](finding) for finding in findings]
-    newer = set(definitions().drop_nulls("since")["id"])
-    lacking = {result.finding.id for result in results if not all(slot.measured for slot in result.slots)}
-    assert lacking <= newer
-    outcomes = {
-        result.finding.id: result.outcome for result in results if result.judged and result.finding.id not in newer
-    }
+    assert not {result.finding.id for result in results if not all(slot.measured for slot in result.slots)}
+    outcomes = {result.finding.id: result.outcome for result in results if result.judged}
     holding = sum(outcome is Outcome.HOLDS for outcome in outcomes.values())
     assert holding >= 0.8 * len(outcomes), {name: word for name, word in outcomes.items() if word is not Outcome.HOLDS}
 

@@ -3,6 +3,7 @@ columns are described in data/README.md), and the machines of these series, besi
 """
 
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ FINDINGS: dict[str, Any] = dict.fromkeys(
     ("id", "slot", "page", "operands", "operation", "quantity", "unit", "per", "share", "processors", "of", "relation"),
     pl.String,
 )
-FINDINGS |= dict.fromkeys(("least", "most", "limits", "since", "reworded", "changed", "hash", "sentence"), pl.String)
+FINDINGS |= dict.fromkeys(("least", "most", "limits", "reworded", "changed", "hash", "sentence"), pl.String)
 FINDINGS |= {"share": pl.Float64, "processors": pl.UInt32, "least": pl.Float64, "most": pl.Float64}
 JUDGED: dict[str, Any] = dict.fromkeys(("kind", "id", "slot", "hash", "series"), pl.String)
 JUDGED |= dict.fromkeys(("value", "low", "high", "least", "greatest"), pl.Float64)
@@ -75,15 +76,18 @@ def all_machines() -> tuple[Machine, ...]:
     speaking = judged().sort("series").unique(["kind", "id", "slot", of_machine], keep="last")
     speaking = speaking.group_by(of_machine).agg(pl.col("series").unique().sort(descending=True))
     series = {machine: tuple(ids) for machine, ids in speaking.iter_rows()}
-    first, known = reference().partition("/")[0], dict[str, Machine]()
+    first, infos = reference().partition("/")[0], dict[str, record.Machine]()
     for name in sorted(series, key=lambda machine: (machine != first, machine)):
         file = repository_root() / "data" / "runs" / series[name][0] / "run.json"
         if file.exists():  # a reader may have put the runs of others aside
-            info = record.read_run_info(file).machine
-            label = short(info)
-            label = f"{label} ({name})" if label in known else label
-            known[label] = Machine(label, series[name], kind(info))
-    return tuple(known.values())
+            infos[name] = record.read_run_info(file).machine
+    shared = Counter(map(short, infos.values()))
+    labels = {name: short(info) if shared[short(info)] == 1 else _with_cache(info) for name, info in infos.items()}
+    unclear = Counter(labels.values())
+    return tuple(
+        Machine(label if unclear[label] == 1 else f"{label} ({name})", series[name], kind(infos[name]))
+        for name, label in labels.items()
+    )
 
 
 def machine_of(run: Run) -> Machine | None:
@@ -95,6 +99,12 @@ def machine_of(run: Run) -> Machine | None:
 def kind(machine: record.Machine) -> tuple:
     """Return the key of a processor model: cpu, architecture, logical cores, caches."""
     return tuple(getattr(machine, name) for name in KIND)
+
+
+def _with_cache(machine: record.Machine) -> str:
+    """Tell a processor from another one that hides its model as well: EPYC (32 KiB L1d)."""
+    first = next((cache.bytes for cache in machine.caches or () if (cache.level, cache.kind) == (1, "data")), 0)
+    return f"{short(machine)} ({first // 1024} KiB L1d)" if first else short(machine)
 
 
 def short(machine: record.Machine) -> str:

@@ -69,7 +69,7 @@ def limits_of_today() -> Limits:
 
 
 def row_of(declared: Slot, limits: Limits, others: int = 0) -> dict[str, object]:
-    """Return the row of a slot in data/findings.csv, without page, since, changed and reworded.
+    """Return the row of a slot in data/findings.csv, without page, changed and reworded.
 
     Its hash covers what is judged (measure, region, limits, operands) and `others`, the number of further cases whose
     intervals hold together with its own; it does not cover names, sentences and advice.
@@ -120,20 +120,17 @@ def _shown(case: Case) -> str:
     return " > ".join("|".join((operand.study, *operand.key, operand.counter)) for operand in sides)
 
 
-def rows_of(findings: Iterable[Finding], reference: Run) -> Iterator[dict[str, object]]:
-    """Return the rows of data/findings.csv. `changed` stays as it was written; `since` is the day on which a
-    definition came about, of those that the reference has not recorded, `reworded` that on which a sentence became
-    another one.
+def rows_of(findings: Iterable[Finding]) -> Iterator[dict[str, object]]:
+    """Return the rows of data/findings.csv. `changed` stays as it was written; `reworded` is the day on which a
+    sentence became another one.
     """
-    limits, tested = limits_of_today(), seen_by(reference, "findings")
+    limits = limits_of_today()
     known = {(row["id"], row["slot"]): row for row in definitions().iter_rows(named=True)}
     rows = [row for finding in findings for row in rows_of_finding(finding, limits)]
     for row in rows + [row_of(price, limits) | {"page": LATENCY} for price in price_slots()]:
         before = known.get((row["id"], row["slot"]), {})
-        since = before.get("since") if before.get("hash") == row["hash"] else None
-        since = None if row["hash"] in tested else since or f"{date.today()}"
         reworded = before.get("reworded") if before.get("sentence") == row["sentence"] else f"{date.today()}"
-        yield row | {"since": since, "changed": before.get("changed"), "reworded": (before and reworded) or None}
+        yield row | {"changed": before.get("changed"), "reworded": (before and reworded) or None}
 
 
 def price_slots() -> list[Slot]:
