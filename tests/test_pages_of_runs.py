@@ -186,6 +186,9 @@ def test_a_machine_speaks_by_its_newest_evidence(tmp_path):
     make_run(tmp_path, machine="m", seed=3, name="20260103T000000Z", profile="quick", changes=LATER, **QUIET)
     chosen = hardware.representative_ratios(read_many(find_runs(tmp_path)))
     assert chosen["run"].unique().to_list() == ["m/20260102T000000Z"]
+    make_run(tmp_path, machine="m", seed=4, name="20260101T000001Z", changes={"origin": "native"}, **QUIET)
+    chosen = hardware.representative_ratios(read_many(find_runs(tmp_path)))
+    assert chosen["run"].unique().to_list() == ["m/20260101T000001Z"], "programs, not cells"
 
 
 def test_the_change_between_two_runs_has_an_honest_interval(tmp_path):

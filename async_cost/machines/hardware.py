@@ -25,12 +25,12 @@ def representative_ratios(many: ManyRuns, unit: str = "machine") -> pl.DataFrame
 
 def representative_runs(many: ManyRuns) -> pl.DataFrame:
     """Choose the run that speaks for each machine and study: machine, study, run, trusted. It is the newest that is
-    evidence, else the newest. Of a machine that has runs of notebooks that can be evidence, those of native programs do
-    not count: they would count it twice.
+    evidence, else the newest. Of a machine that has runs of native programs that can be evidence, those of the cells of
+    notebooks do not count: they would count it twice, and ratios from cells may differ from those of programs.
     """
     native, can_be = pl.col("origin") == "native", ~pl.col("profile").is_in(NOT_EVIDENCE)
-    usual = many.runs.filter(~native, can_be)["machine"].cast(pl.String).unique().to_list()
-    double = native & pl.col("machine").cast(pl.String).str.strip_suffix(NATIVE).is_in(usual)
+    measured = many.runs.filter(native, can_be)["machine"].cast(pl.String).str.strip_suffix(NATIVE).unique().to_list()
+    double = ~native & pl.col("machine").cast(pl.String).is_in(measured)
     runs = many.runs.remove(double).select("run", "machine", "started")
     order = many.studies.join(runs, on="run").sort("trusted", "started", "run")
     return order.group_by("machine", "study", maintain_order=True).agg(pl.col("run", "trusted").last())
