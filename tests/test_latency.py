@@ -107,16 +107,6 @@ def test_each_machine_has_a_column(more):
     assert "[await a call that waits once](docs/sample/call-styles.md#finding-call-styles-await)" in markdown
 
 
-def test_what_only_another_machine_has_stands_apart(monkeypatch):
-    ours = {id: ns for id, ns in FAST.items() if id != "call-timeout"}
-    everywhere = {"Xeon": ours, "EPYC": ours, "other": {"call-timeout": 7.0, "tokio-await": 9.0}}
-    monkeypatch.setattr(shown, "committed", lambda every: everywhere)
-    numbers = {name: everywhere[name] for name in ("Xeon", "EPYC")}
-    heading, *rows = shown.elsewhere(numbers, "{}").splitlines()[2:]
-    assert heading == "|  | other |" and len(rows) == 3 and rows[-1].endswith(" | +7.0" + words.NBSP + "ns |")
-    assert shown.elsewhere(everywhere, "{}") == ""
-
-
 def test_the_picture_says_its_numbers_and_follows_the_page():
     sentence = "An async fn adds 1.3 ns; an await takes 78 ns, a task 342 ns, TCP 4.0 µs"
     assert shown.title({"Xeon": LEAST}).replace(words.NBSP, " ") == sentence

@@ -27,8 +27,6 @@ JUDGED |= dict.fromkeys(("value", "low", "high", "least", "greatest"), pl.Float6
 JUDGED |= {"true": pl.UInt32, "tested": pl.String, "outcome": pl.String}
 #: What tells one kind of processor from another: virtual machines often hide the model in `cpu`, but not the caches.
 KIND = ("cpu", "architecture", "logical_cores", "caches")
-#: What a page of another kind of machine begins with.
-YARDSTICK = "zero-cost-yardstick"
 #: What is no name in the name of a processor.
 VENDORS = re.compile(r"\((?:R|TM)\)|\b(?:AMD|Intel|Apple|Processor|CPU|@.*|\d+-Core)\b")
 
@@ -55,23 +53,14 @@ def judged() -> pl.DataFrame:
     return pl.read_csv(DATA / "judged.csv", schema=JUDGED).with_columns(pl.col("slot").fill_null(""))
 
 
-@lru_cache(maxsize=1)
-def machines() -> tuple[Machine, ...]:
-    """Return the committed machines beside which numbers stand, that of the reference first: those on which the
-    yardstick was measured. A machine on which only a later study was measured has numbers on the page of that study.
-    """
-    yardstick = set(judged().filter(id=YARDSTICK)["series"])
-    return tuple(machine for machine in all_machines() if not yardstick.isdisjoint(machine.series))
-
-
 def kinds() -> set[tuple]:
     """Return the kinds of processor of all committed series: nanoseconds are expected of these."""
-    return {machine.kind for machine in all_machines()}
+    return {machine.kind for machine in machines()}
 
 
 @lru_cache(maxsize=1)
-def all_machines() -> tuple[Machine, ...]:
-    """Return the machines of all committed series, that of the reference first."""
+def machines() -> tuple[Machine, ...]:
+    """Return the machines of all committed series, beside which numbers stand, that of the reference first."""
     of_machine = pl.col("series").str.split("/").list.first().alias("machine")
     speaking = judged().sort("series").unique(["kind", "id", "slot", of_machine], keep="last")
     speaking = speaking.group_by(of_machine).agg(pl.col("series").unique().sort(descending=True))

@@ -66,13 +66,11 @@ def latencies() -> dict[str, Latency]:
     return rows
 
 
-def committed(*, every: bool = False) -> dict[str, dict[str, float]]:
-    """Return the latency numbers of the committed machines, in nanoseconds by id, by the name of the machine; of
-    `every` one, also of those on which only later studies were measured.
-    """
+def committed() -> dict[str, dict[str, float]]:
+    """Return the latency numbers of the committed machines, in nanoseconds by id, by the name of the machine."""
     return {
         machine: {id: ns for (id, slot), (ns, _, _, no_evidence) in known.items() if not slot and not no_evidence}
-        for machine, known in prices.committed(every=every).items()
+        for machine, known in prices.committed().items()
     }
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import polars as pl
 
 from async_cost import words
-from async_cost.findings.committed import all_machines, judged, machines
+from async_cost.findings.committed import judged, machines
 from async_cost.findings.finding import Judge
 from async_cost.findings.names import names
 from async_cost.findings.operands import Pair, Quantity, pair
@@ -87,9 +87,9 @@ def counted() -> dict[Place, dict[str, str]]:
     return {(row["id"], row.pop("slot")): row for row in rows}
 
 
-def committed(*, every: bool = False) -> dict[str, dict[Place, Price]]:
+def committed() -> dict[str, dict[Place, Price]]:
     """Return the prices that data/judged.csv holds of the committed machines, by id and slot, by the name of the
-    machine; of `every` one, also of those on which only later studies were measured.
+    machine.
     """
     known = judged().filter(pl.col("value").is_not_null(), kind="price").sort("series")
     known = known.select("series", "id", "slot", "value", "low", "high", pl.col("outcome") != SHOWN)
@@ -97,7 +97,7 @@ def committed(*, every: bool = False) -> dict[str, dict[Place, Price]]:
         machine.name: {
             (id, slot): tuple(price) for series, id, slot, *price in known.rows() if series in machine.series
         }
-        for machine in (all_machines() if every else machines())
+        for machine in machines()
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from async_cost import words
-from async_cost.findings.committed import all_machines
+from async_cost.findings.committed import machines
 from async_cost.findings.definitions import committed
 from async_cost.literature.claims import NO_CLAIM, Claim, load_claims
 from async_cost.literature.replication import ClaimResult, outcomes, score
@@ -98,7 +98,7 @@ def elsewhere(run: Run) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield what the committed machines of another series say of each claim, if it was judged as it is."""
     hashes = {(id, ""): hash for id, hash in claims_of_today().items()}
     own = {sitting.info.run_id for sitting in run.sittings}
-    for machine in (machine for machine in all_machines() if own.isdisjoint(machine.series)):
+    for machine in (machine for machine in machines() if own.isdisjoint(machine.series)):
         if known := committed("claim", machine.series, hashes):
             yield machine.name, {id: row["outcome"] for (id, _), row in known.items()}
 

@@ -36,7 +36,6 @@ CAUTION = (
     "Compare rows within a block. Averages over builds and hours, of notebook cells, on cloud machines with two cores. "
     "Not measured: `io_uring`, a network."
 )
-ELSEWHERE = "Measured on another machine:"
 #: What the machine of a reader is called beside the committed ones.
 YOURS = "yours"
 #: What a badge of a number says on its left, by the id of the number.
@@ -129,17 +128,8 @@ def _in_lead(own: Mapping[str, float]) -> tuple[str, str, str, str]:
 
 def screen(numbers: Numbers, pages: str, picture: str) -> str:
     """Return the first screen where a repository is hosted, in Markdown: sentences, picture, table, what to do."""
-    parts = [lead(numbers), picture, markdown(numbers, pages), elsewhere(numbers, pages), advice(numbers)]
+    parts = [lead(numbers), picture, markdown(numbers, pages), advice(numbers)]
     return "\n\n".join(part for part in parts if part)
-
-
-def elsewhere(numbers: Numbers, pages: str) -> str:
-    """Return the rows that only other committed machines have, in Markdown, with a sentence; else nothing."""
-    above = {latency.id for latency in _known(numbers)}
-    others = {name: own for name, own in committed(every=True).items() if name not in numbers}
-    left = {name: {id: ns for id, ns in own.items() if id not in above} for name, own in others.items()}
-    left = {name: own for name, own in left.items() if own}
-    return f"{ELSEWHERE}\n\n{markdown(left, pages)}" if left else ""
 
 
 def beside_committed(run: Run) -> dict[str, dict[str, float]]:
