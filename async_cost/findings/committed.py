@@ -39,6 +39,8 @@ class Machine(NamedTuple):
     name: str
     series: tuple[str, ...]
     kind: tuple
+    #: Whether its newest series measured the cells of notebooks, not programs.
+    in_cells: bool
 
 
 @lru_cache(maxsize=1)
@@ -65,16 +67,17 @@ def machines() -> tuple[Machine, ...]:
     speaking = judged().sort("series").unique(["kind", "id", "slot", of_machine], keep="last")
     speaking = speaking.group_by(of_machine).agg(pl.col("series").unique().sort(descending=True))
     series = {machine: tuple(ids) for machine, ids in speaking.iter_rows()}
-    first, infos = reference().partition("/")[0], dict[str, record.Machine]()
+    first, infos = reference().partition("/")[0], dict[str, record.RunInfo]()
     for name in sorted(series, key=lambda machine: (machine != first, machine)):
         file = repository_root() / "data" / "runs" / series[name][0] / "run.json"
         if file.exists():  # a reader may have put the runs of others aside
-            infos[name] = record.read_run_info(file).machine
-    shared = Counter(map(short, infos.values()))
-    labels = {name: short(info) if shared[short(info)] == 1 else _with_cache(info) for name, info in infos.items()}
-    unclear = Counter(labels.values())
+            infos[name] = record.read_run_info(file)
+    labels = {name: short(info.machine) for name, info in infos.items()}
+    for clearer in (_with_cache, lambda machine: f"{short(machine)} ({machine.name})"):
+        shared = Counter(labels.values())
+        labels |= {name: clearer(infos[name].machine) for name, label in labels.items() if shared[label] > 1}
     return tuple(
-        Machine(label if unclear[label] == 1 else f"{label} ({name})", series[name], kind(infos[name]))
+        Machine(label, series[name], kind(infos[name].machine), infos[name].origin == "notebook")
         for name, label in labels.items()
     )
 

@@ -15,7 +15,7 @@ import altair as alt
 import polars as pl
 
 from async_cost import words
-from async_cost.findings.committed import judged, machine_of, short
+from async_cost.findings.committed import judged, machine_of, machines, short
 from async_cost.findings.latency import Latency, committed, latencies
 from async_cost.findings.latency import numbers as measured
 from async_cost.report import charts
@@ -33,8 +33,8 @@ ADVICE = (
     "Box small futures where a type needs it (+{request-box}), not a large one for each call of a loop (+{call-box-4k}).",
 )
 CAUTION = (
-    "Compare rows within a block. Averages over builds and hours, of notebook cells, on cloud machines with two cores. "
-    "Not measured: `io_uring`, a network."
+    "Compare rows within a block. Averages over builds and hours, on cloud machines with two cores{}. Not measured: "
+    "`io_uring`, a network."
 )
 #: What the machine of a reader is called beside the committed ones.
 YOURS = "yours"
@@ -148,7 +148,9 @@ def advice(numbers: Numbers) -> str:
     own = next((own for own in numbers.values() if all(id in own for id in IN_LEAD)), {})
     texts = {id: words.short_time(ns) for id, ns in own.items()}
     known = [text.format(**texts) for text in ADVICE if texts.keys() >= {*re.findall(r"\{(.+?)\}", text)}]
-    return "\n\n".join([*([f"**{' '.join(known)}**"] if known else []), CAUTION])
+    cells = [machine.name for machine in machines() if machine.in_cells and machine.name in numbers]
+    caution = CAUTION.format(f"; {words.listing(cells)}: of notebook cells" if cells else "")
+    return "\n\n".join([*([f"**{' '.join(known)}**"] if known else []), caution])
 
 
 def markdown(numbers: Numbers, pages: str) -> str:
