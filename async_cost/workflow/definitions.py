@@ -18,7 +18,7 @@ from async_cost.findings.definitions import judged_by, rows_of
 from async_cost.findings.record import Finding, recorded
 from async_cost.paths import repository_root
 from async_cost.runs.comparisons import DATA
-from async_cost.runs.find import open_run, reference_run
+from async_cost.runs.find import not_as_announced, open_run, reference_run
 from async_cost.runs.run import Run
 from async_cost.workflow import layouts
 from async_cost.workflow.execute import CellFailed
@@ -30,12 +30,12 @@ FILES: dict[str, dict] = {"findings.csv": FINDINGS, "judged.csv": JUDGED}
 
 
 def committed_series() -> list[Run]:
-    """The series of the committed runs, the oldest first."""
+    """The series of the committed runs, the oldest first; without one that still lacks announced sittings."""
     command = ["git", "ls-files", "data/runs/*/*/run.json"]
     listed = subprocess.run(command, cwd=repository_root(), check=True, capture_output=True, text=True).stdout
     folders = sorted((Path(file).parent for file in listed.split()), key=lambda folder: folder.name)
     series = {run.info.run_id: run for run in (open_run(repository_root() / folder) for folder in folders)}
-    return list(series.values())
+    return [run for run in series.values() if not not_as_announced(run)]
 
 
 def execute_committed(
