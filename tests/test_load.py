@@ -79,6 +79,11 @@ def test_the_newest_finished_run_is_read_or_the_one_that_the_environment_names(t
     newest, old = find_runs()
     assert [newest.name, old.name] == ["20270101T000000Z", "20260101T000000Z"]
     assert choose_run(STUDY).path == choose_run().path == newest
+    announced = [f"{path.parent.name}/{path.name} 2 20251231T000000Z\n" for path in (newest, old)]
+    (tmp_path / "ANNOUNCED").write_text(announced[0])
+    assert choose_run(STUDY).path == old, "the newer one lacks a sitting that was announced"
+    (tmp_path / "ANNOUNCED").write_text("".join(announced))
+    assert choose_run(STUDY).path == newest
     monkeypatch.setenv("ASYNC_COST_RUN", str(old))
     assert choose_run(STUDY).path == old
     monkeypatch.setenv("ASYNC_COST_RUN", committed)  # from any folder, as a notebook is executed in its own

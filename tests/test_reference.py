@@ -74,7 +74,7 @@ def run():
 @pytest.fixture(scope="module")
 def analyses(tmp_path_factory) -> dict[str, tuple[Run, Path]]:
     """All analyses, executed, with the runs that they read, by folder."""
-    return execute_committed(tmp_path_factory.mktemp("executed"), {})
+    return execute_committed(tmp_path_factory.mktemp("executed"), {"ASYNC_COST_COMMITTED": "1"})
 
 
 @pytest.fixture(scope="module")

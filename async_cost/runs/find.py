@@ -87,7 +87,8 @@ def reference_run() -> Run:
 
 def choose_run(study: str | None = None, instead: str | None = None) -> Run:
     """Return the run that the environment variable ASYNC_COST_RUN names, a folder below the root of the repository or
-    anywhere, else the newest one that contains `study`; any run if that is None.
+    anywhere, else the newest one that contains `study`, of a series that has all its announced sittings if there is
+    one; any study if that is None.
 
     A notebook that can do without `study` names another one to use `instead` if `study` is missing. Raises
     `DataError` if there is no run, or if the one to be read is damaged: an older run never replaces it silently.
@@ -99,10 +100,15 @@ def choose_run(study: str | None = None, instead: str | None = None) -> Run:
             run.study(next((name for name in wanted if name in run.info.studies), study))
         return run
     for name in wanted:
+        lacking = None
         for path in find_runs():
             run = open_run(path)
             if name is None or name in run.info.studies:
-                return run
+                if not not_as_announced(run):
+                    return run
+                lacking = lacking or run
+        if lacking:
+            return lacking
     sought = "no run" if study is None else f"no run of {study}"
     raise DataError(runs_root(), f"there is {sought}", "Measure one with `make report`, or set ASYNC_COST_RUN")
 

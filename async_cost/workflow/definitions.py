@@ -30,7 +30,7 @@ FILES: dict[str, dict] = {"findings.csv": FINDINGS, "judged.csv": JUDGED}
 
 
 def committed_series() -> list[Run]:
-    """The series of the committed runs that are judged, the oldest first: not one that still lacks announced sittings."""
+    """The series of the committed runs, the oldest first; without one that still lacks announced sittings."""
     command = ["git", "ls-files", "data/runs/*/*/run.json"]
     listed = subprocess.run(command, cwd=repository_root(), check=True, capture_output=True, text=True).stdout
     folders = sorted((Path(file).parent for file in listed.split()), key=lambda folder: folder.name)
