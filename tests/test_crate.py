@@ -43,7 +43,7 @@ def run(tmp_path_factory) -> Iterator[Run]:
     controls of a kind are off together, and one is made to differ by 16 %, so that intervals are widened by both;
     another by 10 %, which is not significant.
     """
-    alone = tmp_path_factory.mktemp("runs") / "amd-epyc-2c" / "20261126T222601Z"
+    alone = tmp_path_factory.mktemp("runs") / "amd-epyc-2c" / "20261127T015429Z"
     shutil.copytree(ROOT / "data" / "runs" / alone.parent.name / alone.name, alone)
     for study, key, by in ((STUDY_OFF, OFF, 1.16), (STUDY_UNSURE, UNSURE, 1.1)):
         file = alone / f"{study}.time.csv.gz"

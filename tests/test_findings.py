@@ -14,7 +14,7 @@ from made_up_runs import OFF, ON, REQUESTS, Study, make_run
 import async_cost as ac
 from async_cost import words
 from async_cost.findings import committed, definitions
-from async_cost.findings.committed import machines
+from async_cost.findings.committed import called, machines
 from async_cost.findings.definitions import OF_FINDING, hashes_of, limits_of_today, row_of
 from async_cost.findings.finding import FindingResult, Judge, finding, slot
 from async_cost.findings.operands import (
@@ -634,7 +634,7 @@ def test_the_other_machines_stand_behind_with_what_is_not_as_expected_there(judg
         },
         machines()[-1].series: {("page-id", "one"): row("one", 400, "does not hold")},
     }
-    monkeypatch.setattr(shown, "said_by", lambda kind, name: series[name])
+    monkeypatch.setattr(shown, "said_by", lambda kind, name: series.get(name, {}))
     result = judge(ADDED, {"one": [at(85, 5)], "other": [at(110, 5)]})
     assert spoken(result, judge.run).split("\n")[0].endswith(f"; {first}: 79 and 185 ns; {last}: ≠ 400 ns")
     assert shown.said(result, judge.run).elsewhere == {first: "✓"}, "what is not measured in full decides nothing"
@@ -658,7 +658,7 @@ def test_a_cause_is_confirmed_refuted_or_open_on_each_machine(judge, monkeypatch
     texts: list[str] = []
     monkeypatch.setattr(reading, "say", texts.append)
     page, cause = Reading(judge.run), shown.said(judge(ADDED, {"one": [at(85, 5)], "other": [at(110, 5)]}), judge.run)
-    here = reading.short(judge.run.info.machine)
+    here = called(judge.run)
 
     def why(*marks: str, **elsewhere: str) -> str:
         page.why(*(msgspec.structs.replace(cause, mark=mark, elsewhere=elsewhere) for mark in marks))

@@ -88,6 +88,12 @@ def machine_of(run: Run) -> Machine | None:
     return next((machine for machine in machines() if not ids.isdisjoint(machine.series)), None)
 
 
+def called(run: Run) -> str:
+    """Return what the machine of a run is called: as that of the committed series, else its processor in a word."""
+    machine = machine_of(run)
+    return machine.name if machine else short(run.info.machine)
+
+
 def kind(machine: record.Machine) -> tuple:
     """Return the key of a processor model: cpu, architecture, logical cores, caches."""
     return tuple(getattr(machine, name) for name in KIND)

@@ -14,7 +14,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from async_cost.files import write_whole
-from async_cost.findings.committed import short
+from async_cost.findings.committed import called
 from async_cost.findings.latency import committed
 from async_cost.report import assets, calculator, finding, latency, markup, provenance, ro_crate
 from async_cost.report.notebook import Page, read, take_heading
@@ -36,7 +36,7 @@ def reading(run: Run) -> str:
 
 def signs(run: Run) -> str:
     """One-line legend of marks and brackets below a page's answer."""
-    return f"Bold: {short(run.info.machine)}. {finding.FITTED}: range newer than the run. Brackets: 95 %."
+    return f"Bold: {called(run)}. {finding.FITTED}: range newer than the run. Brackets: 95 %."
 
 
 def publish(

@@ -15,7 +15,7 @@ from IPython.display import Markdown, display
 
 from async_cost import words
 from async_cost.findings import finding, names, record
-from async_cost.findings.committed import definitions, short
+from async_cost.findings.committed import called, definitions
 from async_cost.findings.definitions import hashes_of
 from async_cost.findings.finding import Judge
 from async_cost.findings.operands import Expected, Pair, Pairs, Quantity
@@ -261,7 +261,7 @@ class Reading:
         if not here & set(shown.DECIDED):
             return
         others = list(dict.fromkeys(name for rendered in findings for name in rendered.elsewhere))
-        own = short(self.run.info.machine)
+        own = called(self.run)
         marks = {f"{own} here" if own in others else own: here}
         marks |= {name: {rendered.elsewhere.get(name, "?") for rendered in findings} for name in others}
         # What was written after a machine was seen agrees with it, and is not confirmed by it.
