@@ -28,11 +28,11 @@ help:
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, say how to offer it"
 	@echo "make ro-crate RUN=data/runs/...   describe the files of a run, as RO-Crate 1.1, for an archive"
 	@echo "make fleet [MACHINES=fleet/machines]   measure several machines by Slurm, and make one site of them"
-	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
+	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare; of STUDIES= alone where named"
 	@echo "make findings  write data/findings.csv, how findings are defined, and data/judged.csv, what committed series say"
 	@echo "make sample      write docs/sample, the report of the reference run as pages for where the repository is hosted"
 	@echo "make experiments  measure the measuring, for the page on trust: some 25 minutes, into data/experiments/"
-	@echo "make lab      open JupyterLab with both kernels"
+	@echo "make lab      open JupyterLab with both kernels; as root LAB_OPTIONS=--allow-root"
 	@echo "make setup    install packages, JupyterLab and the Rust kernel into the clone; make packages: without the kernel"
 	@echo "make test-fast  formatting, pairing, lints, tests of the crates: after a change of a notebook"
 	@echo "             STUDIES=\"zero-cost\" tests these crates alone"
@@ -63,7 +63,7 @@ fleet:
 	@$(WORKFLOW) fleet "$${MACHINES:-fleet/machines}" $(CHOSEN)
 
 comparisons: packages
-	$(TOOL) python -m async_cost.workflow.definitions comparisons
+	$(TOOL) python -m async_cost.workflow.definitions comparisons $$STUDIES
 
 findings: packages
 	$(TOOL) python -m async_cost.workflow.definitions

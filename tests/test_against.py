@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import PIPE
@@ -99,6 +100,19 @@ LONG = """fn main() {
         user::sum(&[1])
     };
     by_turns::Bench::new("own").variant("sum", |turn| turn.iter(called)).main();
+}
+"""
+#: Two variants; appends to a file, for each call, in which process which of them was called.
+NAMED = """fn main() {
+    let called = |name: &str| {
+        let mut calls = std::fs::OpenOptions::new().append(true).create(true).open("CALLS").unwrap();
+        std::io::Write::write_all(&mut calls, format!("{} {name}\\n", std::process::id()).as_bytes()).unwrap();
+        user::sum(&[1])
+    };
+    by_turns::Bench::new("own")
+        .variant("one", |turn| turn.iter(|| called("one")))
+        .variant("other", |turn| turn.iter(|| called("other")))
+        .main();
 }
 """
 #: Of what `--json` prints.
@@ -403,6 +417,21 @@ def test_long_iterations_are_called_no_more_than_they_must_be(user):
     more = file.stat().st_size - (4 * 3 * 4 + 2 * 3)
     # A sample that something disturbed is taken again, which is said of many; one more in each process were twelve.
     assert 0 <= more < 4 * 3 or any("were taken again" in note for note in bench["notes"]), more
+
+
+def test_a_process_that_measures_runs_one_variant_and_a_filter_chooses_what_matches_it_alone(user):
+    """What its neighbour allocates, on the side where that was changed, would change its time."""
+    user.changed("src/lib.rs", EQUAL)
+    file = user.folder / "calls"
+    user.write("benches/own.rs", NAMED.replace("CALLS", str(file)))
+    done = user.against("main", "--json", "--budget", "1s")
+    assert lines(done).keys() == {"one", "other"}, done.stdout + done.stderr
+    calls = Counter(file.read_text(encoding="utf-8").splitlines())
+    # Others prove equal work and count, in a few calls.
+    measured = [line.split()[0] for line, number in calls.items() if number > 20]
+    assert len(measured) == len({*measured}) == 4 * 3 * 2
+    assert all(sum(line.startswith(f"{process} ") for line in calls) == 1 for process in measured)
+    assert lines(user.against("main", "--json", "--budget", "1s", "own/other")).keys() == {"other"}
 
 
 def test_each_bench_of_a_program_is_compared_and_a_filter_for_none_is_told(user):

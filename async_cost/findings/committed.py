@@ -25,8 +25,6 @@ FINDINGS |= {"share": pl.Float64, "processors": pl.UInt32, "least": pl.Float64, 
 JUDGED: dict[str, Any] = dict.fromkeys(("kind", "id", "slot", "hash", "series"), pl.String)
 JUDGED |= dict.fromkeys(("value", "low", "high", "least", "greatest"), pl.Float64)
 JUDGED |= {"true": pl.UInt32, "tested": pl.String, "outcome": pl.String}
-#: What tells one kind of processor from another: virtual machines often hide the model in `cpu`, but not the caches.
-KIND = ("cpu", "architecture", "logical_cores", "caches")
 #: What is no name in the name of a processor.
 VENDORS = re.compile(r"\((?:R|TM)\)|\b(?:AMD|Intel|Apple|Processor|CPU|@.*|\d+-Core)\b")
 
@@ -96,7 +94,7 @@ def called(run: Run) -> str:
 
 def kind(machine: record.Machine) -> tuple:
     """Return the key of a processor model: cpu, architecture, logical cores, caches."""
-    return tuple(getattr(machine, name) for name in KIND)
+    return tuple(getattr(machine, name) for name in record.PROCESSOR)
 
 
 def _with_cache(machine: record.Machine) -> str:

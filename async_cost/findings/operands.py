@@ -246,7 +246,8 @@ def _named(rows: pl.DataFrame, names: Mapping[str, str | None]) -> pl.DataFrame:
             if rows.is_empty():
                 near = known.filter(pl.col(column).is_in(get_close_matches(name, known[column].unique().to_list())))
                 listed = _listed(known if near.is_empty() else near, column)
-                raise LookupError(f"no comparison of that study has {column} {name!r}, but {listed}")
+                unlisted = "; `make comparisons STUDIES=…` enters what a study declares into data/comparisons.csv"
+                raise LookupError(f"no comparison that is listed has {column} {name!r}, but {listed}{unlisted}")
     return rows
 
 

@@ -15,12 +15,13 @@ import polars as pl
 
 from async_cost import words
 from async_cost.errors import DataError, quoted
-from async_cost.findings.committed import KIND, judged
+from async_cost.findings.committed import judged
 from async_cost.paths import repository_root, shown
 from async_cost.runs import series
 from async_cost.runs.errata import without_changed
 from async_cost.runs.find import find_runs, open_run
 from async_cost.runs.reader import REMEASURE
+from async_cost.runs.record import PROCESSOR
 from async_cost.statistics.judge import VERDICTS
 from async_cost.statistics.table import comparisons
 
@@ -117,7 +118,7 @@ def _read(folder: Path) -> Summary:
         "machine": info.machine.name + (NATIVE if info.origin == "native" else ""),
         "cpu": info.machine.cpu,
         "cores": info.machine.logical_cores,
-        "processor": "; ".join(str(getattr(info.machine, name)) for name in KIND),
+        "processor": "; ".join(str(getattr(info.machine, name)) for name in PROCESSOR),
         "rustc": info.toolchain.rustc,
         **{name: getattr(info, name) for name in ("origin", "profile", "started")},
         "revision": info.git.revision if info.git else None,

@@ -100,16 +100,15 @@ def blocks(numbers: Numbers) -> list[tuple[str, list[Row]]]:
 
 
 def lead(numbers: Numbers) -> str:
-    """Return the sentences above the table, in Markdown: of the first machine that has the numbers, then of others."""
-    known = [(name, *_in_lead(own)) for name, own in numbers.items() if all(id in own for id in IN_LEAD)]
-    if not known:
+    """Return the sentences above the table, in Markdown: of the first machine that has the numbers."""
+    known = next(((name, *_in_lead(own)) for name, own in numbers.items() if all(id in own for id in IN_LEAD)), None)
+    if known is None:
         return ""
-    (_, tokio, lean, call, span), *others = known
-    elsewhere = "".join(f" {name}: {tokio}, {lean}; {call}; {span}." for name, tokio, lean, call, span in others)
+    name, tokio, lean, call, span = known
     return (
         f"**tokio adds {tokio}; our leanest async executor, on the same epoll, takes {lean} in all. An `async fn` "
         f"adds {call} to a call, and async {span} to a request without a kernel, depending on how you "
-        f"write it.**{elsewhere}"
+        f"write it.** So measured on the {words.escape(name)}."
     )
 
 

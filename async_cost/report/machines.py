@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from async_cost.errors import DataError
-from async_cost.findings.committed import short
+from async_cost.findings.committed import machines, short
 from async_cost.findings.definitions import (
     NOT_JUDGED,
     PUBLISHED,
@@ -90,13 +90,17 @@ class Machines:
         return numbers.with_columns(mark=pl.Series(marks, dtype=MARK), text=pl.Series(texts, dtype=pl.String))
 
     def _called(self, runs: pl.DataFrame) -> list[str]:
-        """The processor of each run in a word, or the machine's name if another machine has that processor."""
+        """What committed machines are called, of others the processor in a word, or the machine's name if another
+        machine has that processor.
+        """
         if self.each == "run":
             return runs["run"].to_list()
+        committed = {id: machine.name for machine in machines() for id in machine.series}
         folders = (self.many.folders[run] for run in runs["run"])
         own = [short(read_run_info(folder / "run.json").machine) for folder in folders]
         machines_of = Counter(name for name, _ in set(zip(own, runs["machine"], strict=True)))
-        return [name if machines_of[name] == 1 else machine for name, machine in zip(own, runs["machine"], strict=True)]
+        names = zip(runs["run"], own, runs["machine"], strict=True)
+        return [committed.get(run, name if machines_of[name] == 1 else machine) for run, name, machine in names]
 
 
 def _analyses() -> Path:

@@ -33,6 +33,7 @@ from async_cost.report.tables import Table
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.find import choose_run
 from async_cost.runs.judged import seen_by
+from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.run import Run
 from async_cost.statistics.interval import centres
 from async_cost.statistics.measured import both_ways
@@ -97,7 +98,8 @@ class Reading:
         by, value = ("study", *KEY, "metric"), pl.col("value")
         # As findings do: times by their logarithms, counts as they are.
         logs = (value.min().over(by) > 0) & pl.col("metric").str.ends_with("_ns")
-        rounds = pl.concat(parts).with_columns(logs=logs)
+        columns = {**dict.fromkeys(("study", *KEY, "metric"), pl.String), "value": pl.Float64}
+        rounds = pl.concat([pl.DataFrame(schema=columns), *parts], how="diagonal").with_columns(logs=logs)
         numbers = {"q1": value.quantile(0.25), "q3": value.quantile(0.75), "rounds": pl.len()}
         spread = rounds.group_by(by).agg(**numbers, logs=pl.col("logs").first())
         table = centres(rounds.with_columns(pl.when("logs").then(value.log()).otherwise(value)), "value", by)
@@ -131,6 +133,10 @@ class Reading:
     def score(self) -> None:
         """Say what may be quoted of each document, how many claims hold, and whether the run is a test of them."""
         claims = self._real_claims()
+        if self.run.info.profile in NOT_EVIDENCE:
+            return say(
+                f"**A {self.run.info.profile} run judges claims on counts alone**; below stands what it measured."
+            )
         say(f"**Together: {advice(claims, numbers=False)}.** Each by itself:")
         documents = claims.partition_by("document", maintain_order=True)
         say(words.bullets([f"{cited(rows)}: {advice(rows)}" for rows in documents]))
@@ -141,6 +147,10 @@ class Reading:
         """Say what may be quoted of a study's document, with a link to each of its claims."""
         claims = self._real_claims(study=study)
         link = f"[each of them](../replication/analysis.ipynb#{claims['document'][0]})"
+        if self.run.info.profile in NOT_EVIDENCE:
+            return say(
+                f"What of {words.escape(document)} may be quoted, a {self.run.info.profile} run does not say ({link})."
+            )
         advised = advice(claims)
         may = "you may " if advised.startswith("quote") else ""
         say(f"From {words.escape(document)}, {may}{advised} ({link}).")

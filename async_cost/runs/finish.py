@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
 
 from async_cost.errors import DataError
 from async_cost.files import write_whole
 from async_cost.runs import comparisons
 from async_cost.runs.reader import read_json
+from async_cost.runs.record import PROCESSOR
 from async_cost.runs.run import open_sitting
 
 
 def finish(partial: Path, runs: Path, outcome: Path) -> Path:
-    """Check the partial run the way every reader does, and rename it to data/runs/<machine>/<utc-time>; returns that
-    folder.
+    """Check the partial run the way every reader does, enter how many rows each table has, and rename it to
+    data/runs/<machine>/<utc-time>; returns that folder.
 
     `outcome` is written before anything is deleted: after a kill between it and the rename (the folder it names is not
     there yet), this is all that is left to do. Raises DataError, and leaves the partial run where it is, if a study is
@@ -34,6 +37,10 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     document = read_json(info_file)  # as it stands in the file: nothing is written that was only made of it for readers
     if document["ended"] is None:
         document["ended"] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    document["machine"]["name"], time = own_name(document["machine"], runs), document["run_id"].partition("/")[2]
+    document["run_id"] = f"{document['machine']['name']}/{time}"
+    tables = sorted(file for lens in ("time", "counts", "metrics") for file in partial.glob(f"*.{lens}.csv"))
+    document["rows"] = {file.name: file.read_bytes().count(b"\n") - 1 for file in tables}
     target = runs / document["run_id"]
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
@@ -48,6 +55,22 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
         file.unlink()
     os.rename(partial, target)
     return target
+
+
+def own_name(machine: dict, runs: Path) -> str:
+    """Return what a machine is called: as it calls itself, unless runs of that name are of another processor, as
+    virtual machines hide the model of theirs; then also by its first-level cache, as in amd-epyc-l1d-32k-2c, or by a
+    number.
+    """
+
+    def is_free(name: str) -> bool:
+        others = (read_json(file)["machine"] for file in (runs / name).glob("*/run.json"))
+        return all(other.get(part) == machine[part] for other in others for part in PROCESSOR)
+
+    name = machine["name"]
+    first = next((one["bytes"] for one in machine["caches"] or () if (one["level"], one["kind"]) == (1, "data")), 0)
+    cached = re.sub(r"(?=-\d+c(?:-|$))", f"-l1d-{first // 1024}k", name, count=1)
+    return next(name for name in chain((name, cached), (f"{cached}-{number}" for number in count(2))) if is_free(name))
 
 
 if __name__ == "__main__":

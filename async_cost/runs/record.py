@@ -72,6 +72,10 @@ class CoreType(Record, frozen=True):
     cores: Count
 
 
+#: What tells one kind of processor from another: virtual machines often hide the model in `cpu`, but not the caches.
+PROCESSOR = ("cpu", "architecture", "logical_cores", "caches")
+
+
 class Machine(Record, frozen=True):
     """The machine, without anything that names its owner.
 
@@ -214,11 +218,12 @@ class StudyInfo(Span, frozen=True):
 
 
 class RunInfo(Span, frozen=True):
-    """The whole of run.json. `claims` and `findings` are hashes of what the run will judge, `program` one of all that
-    is measured, as they were when the run began. `series` is the run id of the first run of its series, `waited_s` how
-    long the run waited for the machine to become quiet, `boot` what tells this start of the machine from another
-    (older runs do not say it). `origin` is `crate` for a bench of another repository, by the crate by-turns, which is
-    compiled as its program is shipped.
+    """The whole of run.json. `claims` and `findings` are hashes of what the run will judge, `program` one of
+    all that is measured, as they were when the run began. `series` is the run id of the first run of its
+    series, `waited_s` how long the run waited for the machine to become quiet, `boot` what tells this start of
+    the machine from another, and `rows` how many rows each table has, by its name unpacked (older runs say
+    neither). `origin` is `crate` for a bench of another repository, by the crate by-turns, which is compiled as
+    its program is shipped.
     """
 
     schema_version: Literal[4]
@@ -238,6 +243,7 @@ class RunInfo(Span, frozen=True):
     series: str | None
     waited_s: float | None
     boot: Hash | None = None
+    rows: dict[str, Count] | None = None
 
 
 # Two threads that first use a type at once have crashed msgspec.

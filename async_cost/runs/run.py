@@ -132,8 +132,12 @@ class Run:
         return replace(self, _read=dict(self._read))
 
     def read(self, file: Path, schema: type[dy.Schema], study: str) -> pl.DataFrame:
-        """Read a table of this run, whose names are any text if the crate has written it."""
-        return read_table(file, of_crate(schema) if self.info.origin == "crate" else schema, study)
+        """Read a table of this run, whose names are any text if the crate has written it, and which may lack no row."""
+        table = read_table(file, of_crate(schema) if self.info.origin == "crate" else schema, study)
+        written = (self.info.rows or {}).get(file.name.removesuffix(".gz"), table.height)
+        if table.height != written:
+            raise DataError(file, f"the table has {table.height} rows, but {written} were measured", REMEASURE)
+        return table
 
     def _once(self, lens: str, study: str) -> pl.DataFrame:
         self.study(study)

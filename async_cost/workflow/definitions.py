@@ -1,7 +1,7 @@
 """Write data/findings.csv, how each finding of the analyses is defined, and data/judged.csv, what each committed series
-says of findings and claims; or data/comparisons.csv, what every study declares that it compares.
+says of findings and claims; or data/comparisons.csv, what studies declare that they compare.
 
-    python -m async_cost.workflow.definitions [comparisons]
+    python -m async_cost.workflow.definitions [comparisons [study ...]]
 """
 
 import csv
@@ -10,7 +10,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from async_cost.findings.committed import FINDINGS, JUDGED
@@ -63,19 +64,23 @@ def tables(findings: Iterable[Finding]) -> dict[str, list[dict[str, object]]]:
     return {"findings.csv": list(rows_of(findings)), "judged.csv": judged}
 
 
-def write_comparisons() -> None:
-    """Write data/comparisons.csv, as the native program of each study lists it."""
-    if not (shutil.which("ruby") and shutil.which("mruby")):
-        sys.exit("call-styles compares ruby and mruby where they are installed: install both")
-    header, rows = "", []
-    for study in MEASURED:
+def write_comparisons(studies: Sequence[str]) -> None:
+    """Write the rows of these studies of data/comparisons.csv, as the native program of each lists them."""
+    if unknown := [study for study in studies if study not in MEASURED]:
+        sys.exit(f"no study {', '.join(map(repr, unknown))}; there is {', '.join(MEASURED)}")
+    if "call-styles" in studies and not (shutil.which("ruby") and shutil.which("mruby")):
+        sys.exit("call-styles compares ruby and mruby where they are installed: install both, or name other studies")
+    file = DATA / "comparisons.csv"
+    header, *known = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    rows = {study: [row for row in known if row.startswith(f"{study},")] for study in MEASURED}
+    for number, study in enumerate(studies, 1):
+        print(f"study {number} of {len(studies)}: {study}", flush=True)
         command = ["cargo", "bench", "--locked", "-p", study, "--bench", "measure", "--", "--comparisons"]
         environment = {**os.environ, **layouts.environment()}
-        listed = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+        listed = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
         # Cargo may say something of its own before the program does.
-        header, body = listed[listed.index("study,bench,") :].split("\n", 1)
-        rows.append(body)
-    (DATA / "comparisons.csv").write_text(f"{header}\n{''.join(rows)}", encoding="utf-8")
+        header, *rows[study] = listed[listed.index("study,bench,") :].splitlines(keepends=True)
+    file.write_text("".join((header, *chain.from_iterable(rows.values()))), encoding="utf-8")
 
 
 def write_findings() -> None:
@@ -95,4 +100,4 @@ def write_findings() -> None:
 
 
 if __name__ == "__main__":
-    write_comparisons() if sys.argv[1:] == ["comparisons"] else write_findings()
+    write_comparisons(sys.argv[2:] or list(MEASURED)) if sys.argv[1:2] == ["comparisons"] else write_findings()

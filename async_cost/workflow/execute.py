@@ -122,7 +122,11 @@ def errors_of(cell) -> str:
     """The kernel's messages among a cell's outputs."""
     errors = [output for output in cell.get("outputs", []) if output["output_type"] == "error"]
     return CONTROL.sub(
-        "", "\n".join("\n".join([error["ename"], error["evalue"], *error["traceback"]]) for error in errors)
+        "",
+        "\n".join(
+            "\n".join([error["ename"], error["evalue"], *([] if error["ename"] == "DataError" else error["traceback"])])
+            for error in errors
+        ),
     )
 
 

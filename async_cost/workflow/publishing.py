@@ -69,7 +69,14 @@ def analyses_of(info: RunInfo) -> list[str]:
     names = [
         name for name, needed in analysed().items() if not needed or any(study in info.studies for study in needed)
     ]
-    return [name for name in names if name != OTHERS or info.profile not in NOT_EVIDENCE]
+    if OTHERS in names and info.profile in NOT_EVIDENCE:
+        names.remove(OTHERS)
+        if os.environ.get("ASYNC_COST_COMPARE"):
+            print(
+                f"Note: a {info.profile} run is compared with no machine, so ASYNC_COST_COMPARE changes nothing",
+                flush=True,
+            )
+    return names
 
 
 def execute(names: Sequence[str], folder: Path, env: Mapping[str, str], then: Callable[[Path], Made]) -> list[Made]:

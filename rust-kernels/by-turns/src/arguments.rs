@@ -266,8 +266,9 @@ impl Arguments {
         Ok(())
     }
 
-    /// The keys of what is wanted of all that a bench can measure; baselines only where they are wanted themselves.
-    pub fn chosen<'v>(&self, all: &'v [Variant]) -> Vec<&'v Key> {
+    /// The keys of what is wanted of all that a bench can measure; baselines only where they are wanted themselves. `alone`: as for
+    /// a comparison of each variant with itself.
+    pub fn chosen<'v>(&self, all: &'v [Variant], alone: bool) -> Vec<&'v Key> {
         let skipped = |key: &Key| self.skip.iter().any(|part| self.holds(key, part));
         let wanted = |key: &Key| {
             !self.ignored
@@ -279,6 +280,7 @@ impl Arguments {
         let only_baseline = |of: &Variant| {
             let with = |other: &&&Variant| other.baseline == of.baseline;
             self.task == Task::Measure
+                && !alone
                 && of.baseline.is_some_and(|baseline| wanted(&all[baseline].key))
                 && !own.iter().filter(with).any(|other| wanted(&other.key))
                 && !skipped(&of.key)
@@ -467,7 +469,7 @@ mod tests {
     }
 
     fn chosen(text: &str) -> Vec<String> {
-        of(text).expect("understood").chosen(&all()).into_iter().map(Key::to_string).collect()
+        of(text).expect("understood").chosen(&all(), false).into_iter().map(Key::to_string).collect()
     }
 
     #[test]
@@ -493,6 +495,8 @@ mod tests {
         // Equal work can be proved, and counts taken, of one alone.
         assert_eq!(chosen("x/a --exact --nocapture"), ["x/a"]);
         assert_eq!(chosen("x/a --save-counts=x --bench"), ["x/a"]);
+        assert_eq!(of("inline").expect("understood").chosen(&all(), true)[0].to_string(), "x/inline@n=1");
+        assert_eq!(of("inline").expect("understood").chosen(&all(), true).len(), 1, "of two revisions");
     }
 
     #[test]

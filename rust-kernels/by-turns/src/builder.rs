@@ -372,23 +372,45 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// # Errors
     /// Why the bench makes no sense.
     pub(crate) fn variants(&self, chosen: impl Fn(&Key) -> bool) -> Result<Vec<Variant>, String> {
+        let mut wanted = self.wanted(chosen);
+        for index in 0..wanted.len() {
+            wanted[self.first(index)] |= wanted[index];
+        }
+        self.listed(&wanted)
+    }
+
+    /// The variants that `chosen` accepts, and no others: what shares a process with them may change their times. The first of a
+    /// load is the baseline of the others.
+    ///
+    /// # Errors
+    /// Why the bench makes no sense.
+    pub(crate) fn only(&self, chosen: impl Fn(&Key) -> bool) -> Result<Vec<Variant>, String> {
+        self.listed(&self.wanted(chosen))
+    }
+
+    fn wanted(&self, chosen: impl Fn(&Key) -> bool) -> Vec<bool> {
+        self.declared.iter().map(|of| chosen(&self.key(of))).collect()
+    }
+
+    fn key(&self, of: &Declared<'_, W>) -> Key {
+        Key::new(&self.title, &of.name, &of.settings.load)
+    }
+
+    /// The number of the first that was declared for the load of another one.
+    fn first(&self, of: usize) -> usize {
+        let load = &self.declared[of].settings.load;
+        self.declared.iter().position(|one| one.settings.load == *load).expect("it is one itself")
+    }
+
+    fn listed(&self, wanted: &[bool]) -> Result<Vec<Variant>, String> {
         let named = self.declared.iter().flat_map(|one| [&one.name, &one.settings.unit]);
         if named.chain([&self.title]).any(String::is_empty) {
             return Err(format!("{:?}: the bench, each variant and each unit need a name", self.title));
         }
-        let key = |of: &Declared<'_, W>| Key::new(&self.title, &of.name, &of.settings.load);
-        let first = |of: usize| {
-            self.declared.iter().position(|one| one.settings.load == self.declared[of].settings.load)
-        };
-        let firsts: Vec<usize> = (0..self.declared.len()).filter_map(first).collect();
-        let mut wanted: Vec<bool> = self.declared.iter().map(|of| chosen(&key(of))).collect();
-        for (index, first) in firsts.iter().enumerate() {
-            wanted[*first] |= wanted[index];
-        }
         let mut variants: Vec<Variant> = Vec::new();
-        for (declared, first) in firsts.iter().enumerate().filter(|(index, _)| wanted[*index]) {
-            let baseline = variants.iter().position(|variant| variant.declared == *first);
-            variants.push(Variant { key: key(&self.declared[declared]), declared, baseline, control: false });
+        for (declared, of) in self.declared.iter().enumerate().filter(|(index, _)| wanted[*index]) {
+            let baseline = variants.iter().position(|variant| variant.key.parameter == of.settings.load);
+            variants.push(Variant { key: self.key(of), declared, baseline, control: false });
         }
         for at in 0..variants.len() {
             let Variant { key, declared, baseline, .. } = variants[at].clone();
@@ -422,10 +444,9 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         ))
     }
 
-    /// What is set for the baseline of a variant, and so for all that is compared with that.
-    pub(crate) fn settings(&self, variants: &[Variant], variant: &Variant) -> &Settings {
-        let baseline = variant.baseline.map_or(variant, |baseline| &variants[baseline]);
-        &self.declared[baseline.declared].settings
+    /// What is set for the first variant of a load, and so for all of that load.
+    pub(crate) fn settings(&self, variant: &Variant) -> &Settings {
+        &self.declared[self.first(variant.declared)].settings
     }
 
     /// What a variant is compared with, in units of work.
@@ -471,13 +492,18 @@ pub(crate) mod tests {
         let alone = bench.variants(|key| key.variant == "c").expect("its equal work can be proved");
         assert_eq!(names(&alone), ["b/c@n=2"]);
         bench.prove(&alone, false).expect("equal in its first two calls");
+        let only = bench.only(|key| key.variant == "d").expect("sound");
+        assert_eq!(names(&only), ["b/d@n=2"]);
+        bench.prove(&only, true).expect("what it does, without its baseline");
     }
 
     #[test]
     fn what_is_set_for_a_baseline_holds_for_what_is_compared_with_it() {
         let bench = bench(&[("a", 1)]).threads().variant("b", |turn| turn.iter(|| 1));
         let variants = bench.variants(|_| true).expect("sound");
-        assert!(variants.iter().all(|variant| !bench.settings(&variants, variant).threads));
+        assert!(variants.iter().all(|variant| !bench.settings(variant).threads));
+        let only = bench.only(|key| key.variant == "b").expect("sound");
+        assert!(only.len() == 1 && !bench.settings(&only[0]).threads, "without its baseline, too");
     }
 
     #[test]

@@ -173,8 +173,7 @@ pub(crate) fn count<W: PartialEq + std::fmt::Debug>(
             Err(misused) => return Err(equal_work::failed(key, misused)),
         }
     }
-    let alone: Vec<&&Variant> =
-        own.iter().filter(|variant| !bench.settings(variants, variant).threads).collect();
+    let alone: Vec<&&Variant> = own.iter().filter(|variant| !bench.settings(variant).threads).collect();
     if alone.len() < own.len() {
         left_out.push(
             "instructions and system calls of variants with several threads are not counted".to_owned(),

@@ -88,7 +88,8 @@ pub fn compare(bench: &str, before: &[Count], after: &Counted, allowed: &BTreeMa
     }
     let _ = writeln!(
         table,
-        "\n{same} numbers are the same. Times are not compared: runners are too noisy for that."
+        "\nThe same: {same} {}. Times are not compared: most machines are too noisy for that.",
+        if same == 1 { "number" } else { "numbers" }
     );
     for why in left_out.iter().chain(failed) {
         let _ = writeln!(table, "- {why}");

@@ -27,7 +27,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     ) -> Vec<VariantReport> {
         let compared: Vec<&Variant> = variants.iter().filter(|variant| variant.baseline.is_some()).collect();
         let row = |variant: &&Variant| {
-            let settings = self.settings(variants, variant);
+            let settings = self.settings(variant);
             Row {
                 kind: store::kind(settings.threads).to_owned(),
                 group: settings.load.clone(),
@@ -65,7 +65,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             } else if let Some(reason) = judged.inconclusive {
                 notes.push(format!("{}: nothing is concluded: {}", line.name(), reason.said("processes")));
             } else if let Some((needed, ratios)) = judged.needed.zip(judged.ratios) {
-                let tolerance = self.settings(variants, variant).tolerance;
+                let tolerance = self.settings(variant).tolerance;
                 let alone = Verdict::at(ratios.typical.value, tolerance);
                 notes.push(to_decide(&line.name(), needed, alone, profile.processes, each));
             }

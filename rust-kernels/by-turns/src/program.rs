@@ -65,7 +65,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             return Ok(());
         }
         let all = self.variants(|_| true)?;
-        let chosen = arguments.chosen(&all);
+        let chosen = arguments.chosen(&all, serve::is_here());
         if arguments.task == Task::List {
             let names: Vec<String> = chosen.iter().map(|key| key.to_string()).collect();
             print!("{}", arguments.format.list(&names));
@@ -78,10 +78,10 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             }
             return Ok(());
         }
-        let variants = self.variants(|key| chosen.contains(&key))?;
         if serve::is_here() {
-            return self.serve(&variants);
+            return self.serve(&self.only(|key| chosen.contains(&key))?);
         }
+        let variants = self.variants(|key| chosen.contains(&key))?;
         if arguments.task == Task::Measure {
             self.compares()?;
         }
@@ -143,7 +143,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             key: variant.key.clone(),
             function: Box::new(self.proved(variants, at, proved)),
             // What is compared shares the processor alike: as the baseline does.
-            threads: self.settings(variants, variant).threads,
+            threads: self.settings(variant).threads,
         };
         variants.iter().enumerate().map(measured).collect()
     }
@@ -321,8 +321,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
     /// What is said of variants whose tasks run on another thread, unless they use several.
     fn elsewhere(&self, variants: &[Variant], lines: &[VariantReport]) -> Vec<String> {
         let of = |(variant, line): (&Variant, &VariantReport)| {
-            let is =
-                self.declared[variant.declared].elsewhere.get() && !self.settings(variants, variant).threads;
+            let is = self.declared[variant.declared].elsewhere.get() && !self.settings(variant).threads;
             (is && !variant.control).then(|| caution::elsewhere(&line.name()))
         };
         variants.iter().zip(lines).filter_map(of).collect()
@@ -337,7 +336,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 name: line.name(),
                 control: variant.control,
                 said: [ratio.as_deref(), verdict].into_iter().flatten().collect::<Vec<_>>().join(" "),
-                tolerance: self.settings(variants, variant).tolerance,
+                tolerance: self.settings(variant).tolerance,
                 ratio: line.ratio,
                 processes: plot::by_process(&pair, trials),
             })

@@ -184,8 +184,8 @@ pub fn to_decide(
         let budget = each
             .map_or(String::new(), |each| format!(" --budget {}s", (each * probably).as_secs_f64().ceil()));
         return format!(
-            "{name}: --processes {probably}{budget} would probably decide it, and {perhaps} perhaps, as {verdict} if the ratio \
-             stays as it is"
+            "{name}: --processes {probably}{budget} would probably decide it, and {perhaps} perhaps, as {verdict} if ratio and spread \
+             stay as they are"
         );
     }
     match needed {
@@ -320,7 +320,7 @@ mod tests {
                 .name();
         assert_eq!(
             to_decide(&name, Needed::Times(2.5), Verdict::Same, 24, None),
-            "b (n=2): --processes 120 would probably decide it, and 60 perhaps, as same if the ratio stays as it is"
+            "b (n=2): --processes 120 would probably decide it, and 60 perhaps, as same if ratio and spread stay as they are"
         );
         assert!(
             to_decide("b", Needed::Times(1.0), Verdict::Slower, 24, None)

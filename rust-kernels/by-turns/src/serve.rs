@@ -126,7 +126,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let [call, set_up] = self.each(variants, took);
         let offered = own.enumerate().map(|(at, variant)| {
             let declared = &self.declared[variant.declared];
-            let settings = self.settings(variants, variant);
+            let settings = self.settings(variant);
             let work = &proved[variant.baseline.unwrap_or(at)];
             Offered {
                 variant: variant.key.variant.clone(),
@@ -152,7 +152,7 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let Some(variant) = variants.get(at) else {
             return Answer::Failed(format!("there is no variant {at}"));
         };
-        let trial = Trial { undisturbed: !self.settings(variants, variant).threads, ..trial };
+        let trial = Trial { undisturbed: !self.settings(variant).threads, ..trial };
         match trial.run(&self.proved(variants, at, proved)) {
             Ok(samples) => {
                 let samples = samples.iter().map(|sample| (sample.iterations, sample.elapsed)).collect();

@@ -145,7 +145,7 @@ fn about<W: PartialEq + std::fmt::Debug>(
     let (mut groups, mut kinds, mut comparisons) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
     for variant in variants {
         let Some(baseline) = variant.baseline.map(|baseline| &variants[baseline]) else { continue };
-        let settings = bench.settings(variants, variant);
+        let settings = bench.settings(variant);
         groups.insert(&settings.load, settings.tolerance);
         kinds.insert(&settings.load, kind(settings.threads));
         let change = match variant.control {

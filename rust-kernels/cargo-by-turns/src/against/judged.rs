@@ -130,7 +130,8 @@ fn ratio(judged: &Judged) -> Option<[f64; 3]> {
 fn to_decide(needed: Needed, judged: &Judged, tolerance: f64, pairs: u32, each: Duration) -> String {
     if let Some([perhaps, probably]) = needed.processes(pairs) {
         let alone = judged.ratios.map(|ratios| Verdict::at(ratios.typical.value, tolerance));
-        let alone = alone.map_or(String::new(), |alone| format!(", as {alone} if the ratio stays as it is"));
+        let alone =
+            alone.map_or(String::new(), |alone| format!(", as {alone} if ratio and spread stay as they are"));
         let budget = |pairs: u32| (each * pairs).as_secs_f64().ceil();
         return format!(
             "--pairs {probably} --budget {}s would probably decide it, and --pairs {perhaps} --budget {}s perhaps{alone}",

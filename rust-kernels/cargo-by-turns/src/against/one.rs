@@ -20,7 +20,7 @@ use crate::against::build::{self, Built};
 use crate::against::package::{Bench, Package};
 use crate::against::peer::Peer;
 use crate::against::report::{self, Report};
-use crate::against::turns::{self, Common, Measuring, SIDES, Sides, Taken};
+use crate::against::turns::{self, Common, Measuring, Place, SIDES, Sides, Taken};
 use crate::against::{judged, samples};
 
 /// What is said in place of a table.
@@ -72,7 +72,14 @@ impl One<'_> {
         for numbers in turns::matched_benches(&listed[0], &listed[1]) {
             match numbers {
                 [Some(base), Some(today)] => {
-                    self.measured(&sides, [base, today], identical, caught, progress, report)?;
+                    self.measured(
+                        &sides,
+                        Place { listed: &listed, at: [base, today] },
+                        identical,
+                        caught,
+                        progress,
+                        report,
+                    )?;
                 }
                 [Some(only), None] => {
                     report.one_sided.push(format!("{} exists in the base only", listed[0][only].bench));
@@ -124,7 +131,7 @@ impl One<'_> {
     fn measured(
         &self,
         sides: &Sides<'_>,
-        at: [usize; 2],
+        place: Place<'_>,
         identical: bool,
         caught: &Caught,
         progress: &mut Progress,
@@ -132,7 +139,7 @@ impl One<'_> {
     ) -> Result<(), String> {
         let proved = |side: usize, brief: bool| {
             let mut probe = sides.probe(side)?;
-            let offer = probe.offer(at[side], brief)?;
+            let offer = probe.offer(place.at[side], brief)?;
             let offer = offer.ok_or_else(|| format!("{}: a bench is not offered once more", SIDES[side]))?;
             Ok::<_, String>((probe, offer))
         };
@@ -183,7 +190,7 @@ impl One<'_> {
             return Ok(());
         }
         drop(probes); // no other process is there when times are measured
-        let measuring = Measuring { sides, at, common: &common, offers, plan: &plan };
+        let measuring = Measuring { sides, place, common: &common, plan: &plan };
         let reported = if identical && (counts[0] == counts[1] || varies) {
             self.identical(&measuring, &counts, varies, notes)
         } else {
@@ -231,7 +238,7 @@ impl One<'_> {
         varies: bool,
         mut notes: Vec<String>,
     ) -> report::Bench {
-        let bench = &measured.offers[1].bench;
+        let bench = &measured.place.offer().bench;
         let (taken, allowed) = (Taken::default(), &self.arguments.allowed);
         let mut lines = judged::lines(bench, measured.common, &taken, [&counts[0], &counts[1]], allowed);
         lines.iter_mut().for_each(|line| line.reason = None);
@@ -259,7 +266,7 @@ impl One<'_> {
         counts: &[Vec<Count>; 2],
         mut notes: Vec<String>,
     ) -> Result<report::Bench, String> {
-        let Measuring { sides, offers, common, plan, .. } = measured;
+        let Measuring { sides, common, plan, .. } = measured;
         let pairs = taken.pairs.len();
         match taken.asked {
             Some(_) => notes.push(format!("interrupted after {pairs} of {} pairs", plan.processes)),
@@ -274,10 +281,10 @@ impl One<'_> {
                  the intervals say"
             )
         }));
-        let bench = &offers[1].bench;
+        let bench = &measured.place.offer().bench;
         let lines = judged::lines(bench, common, taken, [&counts[0], &counts[1]], &self.arguments.allowed);
         let place = self.home.join("samples");
-        let samples = samples::write(&place, &self.base.shown, offers[1], common, taken)?;
+        let samples = samples::write(&place, &self.base.shown, measured.place.offer(), common, taken)?;
         let orders = if not_drawn.is_none() { ", each with link orders of its own" } else { "" };
         Ok(report::Bench {
             bench: bench.clone(),

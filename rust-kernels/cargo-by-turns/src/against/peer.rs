@@ -22,6 +22,7 @@ pub struct How<'a> {
     /// As messages call its side.
     pub side: &'a str,
     pub package: &'a Package,
+    /// The arguments that choose variants.
     pub filters: &'a [String],
     pub pin: Option<usize>,
     /// It answers within this when it measures.
@@ -54,7 +55,7 @@ impl Peer {
         let number = theirs.as_raw_fd();
         let mut command = Command::new(program);
         // As cargo starts a bench, but for `[env]` of its configuration and for folders of shared libraries.
-        command.args(how.filters).arg("--bench").current_dir(&how.package.folder);
+        command.arg("--bench").args(how.filters).current_dir(&how.package.folder);
         command.env("CARGO_MANIFEST_DIR", &how.package.folder).env("CARGO_PKG_NAME", &how.package.name);
         command.env(SERVE, number.to_string()).env("BY_TURNS_PADDING", draw::padding());
         let errors = File::create(&how.errors).map_err(at(&how.errors))?;

@@ -1,11 +1,15 @@
 //! Two sides in living processes, which are told in turn to run a trial of a variant: today, the base, and the base a second time.
 //!
-//! The three processes of a pair, each with a link order of its own, live at the same time; one of them works.
+//! Each of the three programs of a pair has a link order of its own, and starts a process for each variant: what another variant
+//! allocates and frees would change where this one's memory lies, on the side where that other one changed. The three processes
+//! of a variant live at the same time; one of them works.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use by_turns_core::base::key::Key;
 use by_turns_core::base::random::{self, Random};
 use by_turns_core::run::budget::{Plan, TRIAL, WARM_UP};
 use by_turns_core::run::link;
@@ -39,14 +43,14 @@ pub struct Sides<'a> {
 impl Sides<'_> {
     /// A process of the program as cargo has linked it, which says what there is.
     pub fn probe(&self, of: usize) -> Result<Peer, String> {
-        self.start(&self.built[of].program, of, &format!("probe-{of}"))
+        self.start(&self.built[of].program, of, &format!("probe-{of}"), self.filters)
     }
 
-    fn start(&self, program: &Path, side: usize, name: &str) -> Result<Peer, String> {
+    fn start(&self, program: &Path, side: usize, name: &str, filters: &[String]) -> Result<Peer, String> {
         let how = How {
             side: SIDES[side],
             package: self.packages[PROGRAM[side]],
-            filters: self.filters,
+            filters,
             pin: self.pin,
             limit: self.limit,
             budget: self.budget,
@@ -180,16 +184,43 @@ pub struct Taken {
     pub asked: Option<Asked>,
 }
 
+/// A bench among those that the programs of the base and of today offer.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    pub listed: &'a [Vec<Offer>; 2],
+    /// Its number among those.
+    pub at: [usize; 2],
+}
+
+impl Place<'_> {
+    /// What today's program offers of it.
+    pub fn offer(&self) -> &Offer {
+        &self.listed[1][self.at[1]]
+    }
+
+    /// How a program offers a variant of it alone: as that of which bench that has it, and by which arguments.
+    fn alone(&self, of: usize, offered: &Offered) -> (usize, [String; 3]) {
+        let Offered { variant, load, .. } = offered;
+        let (bench, before) = (&self.listed[of][self.at[of]].bench, &self.listed[of][..self.at[of]]);
+        let has = |offer: &&Offer| {
+            offer.bench == *bench
+                && offer.variants.iter().any(|one| one.variant == *variant && one.load == *load)
+        };
+        let name = Key::new(bench, variant, load).to_string();
+        (before.iter().filter(has).count(), ["--exact".to_owned(), "--".to_owned(), name])
+    }
+}
+
 /// How a bench is measured.
 pub struct Measuring<'a> {
     pub sides: &'a Sides<'a>,
-    /// The number of the bench among those of the base's program, and of today's.
-    pub at: [usize; 2],
+    pub place: Place<'a>,
     pub common: &'a [Common],
-    /// What each side offered first, to which all processes must be equal.
-    pub offers: [&'a Offer; 2],
     pub plan: &'a Plan,
 }
+
+/// What each program's first process for a variant did, to which all others must be equal; by program and variant.
+type Works = HashMap<(usize, usize), String>;
 
 /// Programs with a link order of their own, which are removed in the end.
 struct Drawn {
@@ -215,7 +246,7 @@ impl Measuring<'_> {
     pub fn taken(&self, caught: &Caught, progress: &mut Progress) -> Result<Taken, String> {
         let seed = random::new_seed().map_err(|error| format!("no random numbers: {error}"))?;
         let mut taken = Taken { seed, ..Taken::default() };
-        let start = Instant::now();
+        let (start, mut works) = (Instant::now(), Works::new());
         loop {
             let done = taken.pairs.len() as u32;
             taken.elapsed = start.elapsed();
@@ -226,7 +257,7 @@ impl Measuring<'_> {
                 let left = left.map(|left| left.saturating_sub(began.elapsed()));
                 progress.say(&progress::step("pair", done, self.plan.processes, left));
             };
-            let measured = self.pair(&mut taken, rounds, caught, &mut say);
+            let measured = self.pair(&mut taken, &mut works, rounds, caught, &mut say);
             if let Some(asked) = caught.asked() {
                 // Of Ctrl-C, which all processes got as well.
                 taken.samples.truncate(before);
@@ -239,48 +270,53 @@ impl Measuring<'_> {
         }
     }
 
-    /// So many rounds of a pair of its own.
+    /// So many rounds of each variant, in a pair of its own. Variants come in an order drawn by lot.
     fn pair(
         &self,
         taken: &mut Taken,
+        works: &mut Works,
         rounds: u32,
         caught: &Caught,
         say: &mut dyn FnMut(),
     ) -> Result<[Option<u32>; 3], String> {
         say();
         let drawn = self.drawn(taken.pairs.len() as u32)?;
-        let mut peers = self.started(&drawn, &mut Random::of(taken.seed, !taken.rounds))?;
-        for round in taken.rounds..taken.rounds + rounds {
-            let mut random = Random::of(taken.seed, round);
-            for (position, (variant, side)) in order(self.common.len(), &mut random).into_iter().enumerate() {
-                let request = Request::Trial {
-                    variant: self.common[variant].numbers[PROGRAM[side]],
-                    warm_up: WARM_UP,
-                    time: TRIAL,
-                    samples: self.plan.samples,
-                };
-                let Answer::Taken { samples, met } = peers[side].ask(&request)? else {
-                    return Err(format!("{}: it answered something else than samples", SIDES[side]));
-                };
-                taken.met.samples += met.samples;
-                taken.met.again += met.again;
-                taken.met.disturbed += met.disturbed;
-                for (number, (iterations, elapsed)) in samples.into_iter().enumerate() {
-                    taken.samples.push(Sample {
-                        round,
-                        position,
-                        side,
-                        variant,
-                        number,
-                        iterations,
-                        elapsed,
-                    });
+        let mut random = Random::of(taken.seed, taken.rounds);
+        let mut variants: Vec<usize> = (0..self.common.len()).collect();
+        random.shuffle(&mut variants);
+        for variant in variants {
+            let mut peers = self.started(&drawn, variant, works, &mut random)?;
+            for round in taken.rounds..taken.rounds + rounds {
+                for (position, side) in order(&mut random).into_iter().enumerate() {
+                    let request = Request::Trial {
+                        variant: 0,
+                        warm_up: WARM_UP,
+                        time: TRIAL,
+                        samples: self.plan.samples,
+                    };
+                    let Answer::Taken { samples, met } = peers[side].ask(&request)? else {
+                        return Err(format!("{}: it answered something else than samples", SIDES[side]));
+                    };
+                    taken.met.samples += met.samples;
+                    taken.met.again += met.again;
+                    taken.met.disturbed += met.disturbed;
+                    for (number, (iterations, elapsed)) in samples.into_iter().enumerate() {
+                        taken.samples.push(Sample {
+                            round,
+                            position,
+                            side,
+                            variant,
+                            number,
+                            iterations,
+                            elapsed,
+                        });
+                    }
+                    if caught.asked().is_some() {
+                        return Ok(drawn.orders);
+                    }
                 }
-                if caught.asked().is_some() {
-                    return Ok(drawn.orders);
-                }
+                say();
             }
-            say();
         }
         Ok(drawn.orders)
     }
@@ -302,49 +338,52 @@ impl Measuring<'_> {
         Ok(drawn)
     }
 
-    /// In an order drawn by lot, in which they stand.
-    fn started(&self, drawn: &Drawn, random: &mut Random) -> Result<[Peer; 3], String> {
-        let start = |side: usize| {
-            let of = PROGRAM[side];
-            let mut peer = self.sides.start(&drawn.programs[side], side, &side.to_string())?;
+    /// The processes of a variant, started in an order drawn by lot.
+    fn started(
+        &self,
+        drawn: &Drawn,
+        variant: usize,
+        works: &mut Works,
+        random: &mut Random,
+    ) -> Result<[Peer; 3], String> {
+        let mut start = |side: usize| {
+            let (of, (further, filters)) =
+                (PROGRAM[side], self.place.alone(PROGRAM[side], &self.common[variant].offered));
+            let mut peer = self.sides.start(&drawn.programs[side], side, &side.to_string(), &filters)?;
             let offer = peer
-                .offer(self.at[of], self.plan.brief())?
+                .offer(further, self.plan.brief())?
                 .ok_or_else(|| format!("{}: its process ended early", SIDES[side]))?;
-            same_input(SIDES[side], &offer, self.offers[of])?;
+            let [offered] = offer.variants.as_slice() else {
+                return Err(format!("{}: a variant is not offered alone", SIDES[side]));
+            };
+            let first = works.entry((of, variant)).or_insert_with(|| offered.work.clone());
+            same_input(SIDES[side], offered, first)?;
             Ok::<_, String>(peer)
         };
-        let mut sides = [0, 1, 2];
-        random.shuffle(&mut sides);
         let mut peers = [None, None, None];
-        for side in sides {
+        for side in order(random) {
             peers[side] = Some(start(side)?);
         }
         Ok(peers.map(|peer| peer.expect("each was started")))
     }
 }
 
-/// The variants and sides of a round. Variants come in an order drawn by lot, and so do the three trials of each: none of the sides
-/// is first, last, or behind a trial of its own more often than another.
-fn order(variants: usize, random: &mut Random) -> Vec<(usize, usize)> {
-    let mut variants: Vec<usize> = (0..variants).collect();
-    random.shuffle(&mut variants);
-    let trials = variants.into_iter().flat_map(|variant| {
-        let mut sides = [0, 1, 2];
-        random.shuffle(&mut sides);
-        sides.map(|side| (variant, side))
-    });
-    trials.collect()
+/// Sides in an order drawn by lot: none is first, last, or behind one of them more often than another.
+fn order(random: &mut Random) -> [usize; 3] {
+    let mut sides = [0, 1, 2];
+    random.shuffle(&mut sides);
+    sides
 }
 
-/// Refuses to measure a process whose baselines do other work than those of the first one of its side.
-fn same_input(side: &str, offer: &Offer, first: &Offer) -> Result<(), String> {
-    let works = |offer: &Offer| fingerprint(offer.variants.iter().map(|offered| offered.work.clone()));
-    if works(offer) == works(first) && offer.variants.len() == first.variants.len() {
+/// Refuses to measure a process in which a variant does other work than in the first one of its side.
+fn same_input(side: &str, offered: &Offered, first: &str) -> Result<(), String> {
+    if fingerprint([offered.work.clone()]) == fingerprint([first.to_owned()]) {
         return Ok(());
     }
     Err(format!(
-        "{side}: a baseline's first result in this process differs from that in another one of this side. The program's main runs \
-         again in each process, and must have the same input each time: no random seed of its own, no file that changes"
+        "{side}: the first result of {} in this process differs from that in another one of this side. The program's main \
+         runs again in each process, and must have the same input each time: no random seed of its own, no file that changes",
+        name(offered)
     ))
 }
 
@@ -396,20 +435,19 @@ mod tests {
     #[test]
     fn each_side_stands_at_each_place_and_behind_itself_equally_often() {
         let mut random = Random::of(1, 0);
-        let rounds: Vec<_> = (0..3_000).map(|_| order(2, &mut random)).collect();
+        let rounds: Vec<[usize; 3]> = (0..6_000).map(|_| order(&mut random)).collect();
         let mut places = [[0; 3]; 3];
         for round in &rounds {
-            for (place, (variant, side)) in round.iter().enumerate() {
-                assert_eq!(*variant, round[place / 3 * 3].0, "{round:?}");
-                places[*side][place % 3] += 1;
+            for (place, side) in round.iter().enumerate() {
+                places[*side][place] += 1;
             }
         }
-        // 2,000 are expected, with a standard deviation of 37; and 333 of 17.
+        // 2,000 are expected, with a standard deviation of 37; and 667 of 24.
         assert!(places.iter().flatten().all(|times| (1_800..2_200).contains(times)), "{places:?}");
         let mut itself = [0; 3];
-        let alone: Vec<_> = (0..3_000).flat_map(|_| order(1, &mut random)).collect();
-        alone.windows(2).filter(|two| two[0] == two[1]).for_each(|two| itself[two[0].1] += 1);
-        assert!(itself.iter().all(|times| (250..420).contains(times)), "{itself:?}");
+        let trials = rounds.concat();
+        trials.windows(2).filter(|two| two[0] == two[1]).for_each(|two| itself[two[0]] += 1);
+        assert!(itself.iter().all(|times| (560..780).contains(times)), "{itself:?}");
     }
 
     #[test]
@@ -435,9 +473,10 @@ mod tests {
         let another = offer(&[("a", "{1, 3}")]);
         let why = equal_work(&base, &another, [&other, &other]).unwrap_err();
         assert!(why.ends_with("\n  the base did {1, 2}\n  today did {1, 3}"), "{why}");
-        assert!(same_input("base", &base, &other).is_ok());
+        let same_input = |first| same_input("base", &base.variants[0], first);
+        assert!(same_input("{2, 1}").is_ok());
         assert!(
-            same_input("base", &base, &offer(&[("a", "7")])).unwrap_err().starts_with("base: a baseline's")
+            same_input("7").unwrap_err().starts_with("base: the first result of a in this process differs")
         );
     }
 }
