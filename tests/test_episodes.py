@@ -9,10 +9,12 @@ import pytest
 from made_up_runs import BASELINE, OFF, Study, make_run
 from refusal import refused
 
+from async_cost.errors import DataError
 from async_cost.report.publish import publish
 from async_cost.runs import finish
 from async_cost.runs.find import load_run
 from async_cost.runs.record import KINDS
+from async_cost.runs.run import open_sitting
 from async_cost.statistics.trials import paired, trial_times, trial_values
 from async_cost.workflow import plan
 
@@ -71,11 +73,40 @@ def test_a_finished_run_says_what_it_said_before_and_names_what_it_compares_by_h
     folder, before = finished(tmp_path), load_run(make_run(tmp_path / "before", rounds=6, episodes=3))
     after = load_run(folder)
     assert after.comparisons(STUDY).equals(before.comparisons(STUDY))
-    assert after.info == msgspec.structs.replace(before.info, ended=after.info.ended)
+    rows = {f"{STUDY}.counts.csv": after.counts(STUDY).height, f"{STUDY}.time.csv": after.time(STUDY).height}
+    assert after.info == msgspec.structs.replace(before.info, ended=after.info.ended, rows=rows)
     digest = json.loads((folder / "run.json").read_text())["studies"][STUDY]["comparisons"]
     assert (tmp_path / "comparisons" / f"{digest}.csv").is_file()
     publish(folder, [], tmp_path / "report")
     assert (tmp_path / "report" / "data" / f"{digest}.csv").is_file(), "a report offers it with the samples"
+
+
+@pytest.mark.parametrize("table", ["counts", "time"])
+def test_a_table_that_ends_early_at_the_end_of_a_row_is_refused(tmp_path, table):
+    file = finished(tmp_path) / f"{STUDY}.{table}.csv"
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(DataError, match=r"rows, but .* were measured") as refusal:
+        open_sitting(file.parent).checked()
+    assert refusal.value.path == file
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("made-up-2c", ["made-up-2c", "made-up-l1d-16k-2c", "made-up-l1d-16k-2c", "made-up-l1d-8k-2c"]),
+        ("mine", ["mine", "mine-2", "mine-2", "mine-3"]),
+    ],
+)
+def test_a_machine_of_another_processor_that_calls_itself_the_same_gets_a_name_of_its_own(tmp_path, name, names):
+    for number, bytes in enumerate((32_768, 16_384, 16_384, 8192)):
+        caches = [{"level": 1, "kind": "data", "bytes": bytes}]
+        changes = {"ended": None, "machine.name": name, "machine.caches": caches}
+        partial = tmp_path / "runs" / ".partial" / "plan"
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        changes["run_id"] = f"{name}/2026010{number + 1}T000000Z"
+        make_run(tmp_path / str(number), rounds=6, episodes=3, changes=changes).rename(partial)
+        folder = finish.finish(partial, tmp_path / "runs", tmp_path / "outcome.json")
+        assert load_run(folder).info.machine.name == folder.parent.name == names[number]
 
 
 @pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_text(file.read_text().lower())])
