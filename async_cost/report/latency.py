@@ -16,6 +16,7 @@ import polars as pl
 
 from async_cost import words
 from async_cost.findings.committed import judged, machine_of, machines, short
+from async_cost.findings.definitions import said_by
 from async_cost.findings.latency import Latency, committed, latencies
 from async_cost.findings.latency import numbers as measured
 from async_cost.report import charts
@@ -27,6 +28,8 @@ Numbers = Mapping[str, Mapping[str, float]]
 IN_TITLE = ("call-async-fn", "tokio-await", "tokio-spawn", "tcp-tokio")
 #: Those that the sentences above the table need.
 IN_LEAD = ("call-async-fn", "request-lean", "request-habits", "tcp-loop", "tcp-tokio", "tcp-frontier")
+#: The finding that says what tokio adds, with an interval.
+ADDED = ("servers-tokio", "tokio")
 #: What to do, with the ids of the numbers that it says.
 ADVICE = (
     "Await in place ({tokio-await}), and spawn only what must run beside you ({tokio-spawn}).",
@@ -101,28 +104,33 @@ def blocks(numbers: Numbers) -> list[tuple[str, list[Row]]]:
 
 def lead(numbers: Numbers) -> str:
     """Return the sentences above the table, in Markdown: of the first machine that has the numbers."""
-    known = next(((name, *_in_lead(own)) for name, own in numbers.items() if all(id in own for id in IN_LEAD)), None)
+    known = next(
+        ((name, *_in_lead(name, own)) for name, own in numbers.items() if all(id in own for id in IN_LEAD)), None
+    )
     if known is None:
         return ""
-    name, tokio, lean, call, span = known
+    name, tokio, lean, call, least, most = known
     return (
         f"**tokio adds {tokio}; our leanest async executor, on the same epoll, takes {lean} in all. An `async fn` "
-        f"adds {call} to a call, and async {span} to a request without a kernel, depending on how you "
-        f"write it.** So measured on the {words.escape(name)}."
+        f"adds {call} to a call. To a request without a kernel, async adds {least} if written leanly, {most} with the habits "
+        f"of general runtimes.** So measured on the {words.escape(name)}."
     )
 
 
-def _in_lead(own: Mapping[str, float]) -> tuple[str, str, str, str]:
-    """What tokio adds to a request over TCP, what the frontier takes, what an async fn adds to a call, and lean async
-    and all habits to a simulated request.
+def _in_lead(name: str, own: Mapping[str, float]) -> tuple[str, str, str, str, str]:
+    """What tokio adds to a request over TCP, with its interval where a committed machine has it, what the frontier
+    takes, what an async fn adds to a call, and lean async and all habits to a simulated request.
     """
     loop, more = own["tcp-loop"], own["tcp-tokio"] - own["tcp-loop"]
+    series = next((machine.series for machine in machines() if machine.name == name), ())
+    said = said_by("finding", series).get(ADDED)
+    ends = words.with_ends(said["value"], said["low"], said["high"], 0, 3)[1] if said else ""
     part = f"{words.figure(100 * more / loop)}{words.PERCENT}"
-    tokio = f"{words.short_time(more)} to a TCP request of {words.short_time(loop)} ({part})"
-    lean, call, *ends = (
+    tokio = f"{words.short_time(more)} {ends} to a TCP request of {words.short_time(loop)} ({part})"
+    lean, call, least, most = (
         words.short_time(own[id]) for id in ("tcp-frontier", "call-async-fn", "request-lean", "request-habits")
     )
-    return tokio, lean, call, words.ends(*ends)
+    return tokio, lean, call, least, most
 
 
 def screen(numbers: Numbers, pages: str, picture: str) -> str:

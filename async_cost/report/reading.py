@@ -259,7 +259,7 @@ class Reading:
             quantities = pair.added, pair.turned.time(), pair.ratio
             added, base, ratio = (self._judge.effects(quantity)[0].value for quantity in quantities)
             if added is not None and base is not None and ratio is not None:
-                more = f"{words.figure(100 * (ratio - 1))}{words.PERCENT} more"
+                more = f"{words.figure(100 * abs(ratio - 1))}{words.PERCENT} {'more' if ratio >= 1 else 'less'}"
                 compared = f"{words.figure(ratio)} times as long" if ratio > 2 else more
                 strong = words.signed(words.short_time(added))
                 bars.append((name, base, added, strong, f"on {words.short_time(base)}: {compared}"))
