@@ -6,9 +6,9 @@ order of a picture speak of. What no machine has is left out.
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from html import escape
-from itertools import accumulate, cycle, groupby
+from itertools import cycle, groupby
 from typing import Any, NamedTuple
 
 import altair as alt
@@ -52,7 +52,7 @@ BADGES = {
 BADGE_LETTER, BADGE_SIDE, BADGE_HEIGHT = 6, 5, 20
 #: Pixels of the picture that a link shows, as Open Graph advises, and of its margin.
 SHARED, MARGIN = (1200, 630), 40
-HOW = "Time for one, on a log scale; + is what it adds"
+HOW = "Time for one, on a log scale; + is what it adds; numbers: of the first machine"
 #: A machine's mark in text and as a point.
 Mark = tuple[str, dict[str, Any]]
 MARKS: tuple[Mark, ...] = (
@@ -62,9 +62,9 @@ MARKS: tuple[Mark, ...] = (
     ("◊", {"shape": "diamond", "size": 60}),
 )
 SVG = "http://www.w3.org/2000/svg"
-#: Pixels of a row of the picture, of a column of numbers, of a letter above it, and from the first row to these.
-ROW, COLUMN, LETTER, ABOVE = 24, 76, 7, 12
-HEADING: dict[str, Any] = {"fontSize": 18, "fontWeight": "bold", "color": charts.INK, "frame": "bounds", "offset": 26}
+#: Pixels of a row of the picture, and of its column of numbers.
+ROW, COLUMN = 24, 76
+HEADING: dict[str, Any] = {"fontSize": 18, "fontWeight": "bold", "color": charts.INK, "frame": "bounds", "offset": 14}
 HEADING |= {"subtitleFontSize": 13, "subtitleColor": charts.MUTED, "subtitlePadding": 6}
 
 
@@ -189,10 +189,12 @@ def card(numbers: Numbers) -> str:
     frame = _of_card(numbers)
     names = frame["name"].unique(maintain_order=True).to_list()
     charts.enable()
-    ends = accumulate(max(COLUMN, LETTER * len(machine) + 2 * ROW) for machine in numbers)
-    places = zip(numbers, ends, cycle(MARKS), strict=False)
-    layers = [layer for place in places for layer in _machine(frame, names, *place)]
-    about = alt.TitleParams(title(numbers), subtitle=[HOW], **HEADING)
+    marks = list(zip(numbers, cycle(MARKS), strict=False))
+    # The first machine lies on top of the others, and has its numbers beside the points.
+    layers = [_points(frame, names, machine, point) for machine, (_, point) in reversed(marks)]
+    layers.append(_numbers(frame, names, marks[0][0]))
+    key = ", ".join(f"{sign} {machine}" for machine, (sign, _) in marks)
+    about = alt.TitleParams(title(numbers), subtitle=[HOW, key], **HEADING)
     description = f"{title(numbers)}. By {words.listing(numbers)}: {words.listing(names)}."
     drawn = alt.layer(*layers).properties(
         width="container", height=ROW * len(names), title=about, description=description
@@ -254,18 +256,23 @@ def _of_card(numbers: Numbers) -> pl.DataFrame:
     return frame.sort(pl.col("ns").drop_nulls().first().over("name"), maintain_order=True)
 
 
-def _machine(frame: pl.DataFrame, names: list[str], machine: str, end: float, mark: Mark) -> Iterator[alt.Chart]:
-    """The points of a machine, and its column of numbers under its name, which ends so far beside the points."""
-    sign, point = mark
-    along_y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(domain=False, ticks=False, labelPadding=10))
-    base = alt.Chart(frame.filter(machine=machine)).encode(y=along_y, color=alt.Color("colour:N", scale=None))
+def _points(frame: pl.DataFrame, names: list[str], machine: str, point: dict[str, Any]) -> alt.Chart:
+    """The points of a machine."""
     # A log scale has no place for what is not above 0.
-    points = base.transform_filter("datum.ns > 0").mark_point(opacity=1, **point)
-    yield points.encode(x=alt.X("ns:Q", title=None, **_decades(frame["ns"])))
-    aligned: dict[str, Any] = {"align": "right", "dx": end}
-    yield base.mark_text(**aligned).encode(x=alt.value("width"), text="text:N")
-    head = alt.Chart(alt.Data(values=[{}])).mark_text(**aligned, color=charts.INK)
-    yield head.encode(x=alt.value("width"), y=alt.value(-ABOVE), text=alt.value(f"{sign} {machine}"))
+    points = _rows(frame, names, machine).transform_filter("datum.ns > 0").mark_point(opacity=1, **point)
+    return points.encode(x=alt.X("ns:Q", title=None, **_decades(frame["ns"])))
+
+
+def _numbers(frame: pl.DataFrame, names: list[str], machine: str) -> alt.Chart:
+    """The numbers of a machine, in a column beside the points."""
+    texts = _rows(frame, names, machine).mark_text(align="right", dx=COLUMN)
+    return texts.encode(x=alt.value("width"), text="text:N")
+
+
+def _rows(frame: pl.DataFrame, names: list[str], machine: str) -> alt.Chart:
+    """The rows of a machine, from top to bottom, each in its colour."""
+    along_y = alt.Y("name:N", sort=names, title=None, axis=alt.Axis(domain=False, ticks=False, labelPadding=10))
+    return alt.Chart(frame.filter(machine=machine)).encode(y=along_y, color=alt.Color("colour:N", scale=None))
 
 
 def _decades(times: pl.Series) -> dict[str, Any]:
