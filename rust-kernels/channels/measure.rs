@@ -763,7 +763,7 @@ fn row<C: Channel>((parameter, program, load, base, change): Factor) -> Row {
 }
 
 /// A bounded channel under all loads.
-pub fn rows<C: Channel>() -> [Row; 15] {
+pub fn rows<C: Channel>() -> [Row; FACTORS.len()] {
     FACTORS.map(row::<C>)
 }
 
@@ -971,7 +971,7 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # A glance
 //
-// The base, a second for each channel. Nothing is stored. Choose another load and run the cell again.
+// The base: a second for each channel, once the cell is compiled, which takes about a minute. Nothing is stored. Choose another load and run the cell again.
 
 // %% tags=["active-ipynb", "glance"]
 // study().unwrap_or_else(harness::stop).glance(|key| {
@@ -981,7 +981,7 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # Measurement
 //
-// `quick` takes some seconds and is not evidence. For evidence, set the environment variable `ASYNC_COST_PROFILE` to
+// `quick` takes some seconds once it is compiled, and is no evidence. For evidence, set the environment variable `ASYNC_COST_PROFILE` to
 // `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]

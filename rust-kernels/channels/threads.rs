@@ -599,7 +599,7 @@ pub fn study() -> Study {
 // %% [markdown]
 // # A glance
 //
-// Ping-pong of a thread and a task, a second for each channel. Nothing is stored. Choose another row and run the cell again.
+// Ping-pong of a thread and a task: a second for each channel, once the cell is compiled, which takes about a minute. Nothing is stored. Choose another row and run the cell again.
 
 // %% tags=["active-ipynb", "glance"]
 // study().glance(|key| key.parameter == "thread and task").unwrap_or_else(harness::stop)
@@ -607,7 +607,7 @@ pub fn study() -> Study {
 // %% [markdown]
 // # Measurement
 //
-// `quick` takes some seconds and is not evidence. For evidence, set the environment variable `ASYNC_COST_PROFILE` to
+// `quick` takes some seconds once it is compiled, and is no evidence. For evidence, set the environment variable `ASYNC_COST_PROFILE` to
 // `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]

@@ -2080,7 +2080,7 @@ pub mod rungs {
 }
 
 // %% [markdown]
-// Now each factor can be looked at, a second for each rung.
+// Now each factor can be looked at: a second for each rung, once the cell is compiled.
 
 // %%
 /// The timed code of a rung.

@@ -880,7 +880,7 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # Measurement
 //
-// `quick` takes some seconds and is not evidence. For evidence, set the environment variable `ASYNC_COST_PROFILE` to
+// `quick` takes some seconds once it is compiled, and is no evidence. For evidence, set the environment variable `ASYNC_COST_PROFILE` to
 // `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
