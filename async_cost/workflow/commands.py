@@ -82,6 +82,8 @@ def start(arguments: argparse.Namespace) -> int:
         arguments.profile, arguments.series = arguments.profile or "standard", None
         if arguments.command == "measure" and arguments.run:
             vars(arguments).update(sitting.repeated(existing_run(arguments.run)))
+            # A machine may have been named as its run was finished, by what tells it from another one.
+            os.environ.setdefault("ASYNC_COST_MACHINE", arguments.series["machine"]["name"])
     renders = arguments.command == "report" and arguments.run
     if missing := [] if renders else list(preflight.obstacles()):
         print("Before this can start, it needs:", *missing, sep="\n  - ", file=sys.stderr)

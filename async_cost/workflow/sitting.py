@@ -75,8 +75,6 @@ def repeated(run: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         problem = "its run.json does not say what was measured, or names a first run that is not here"
         raise StepFailed(f"another sitting of {shown(run)} cannot be measured: {problem}. {BEGIN}") from error
-    # It may have been named as it was finished, by what tells it from another machine.
-    os.environ.setdefault("ASYNC_COST_MACHINE", first["machine"]["name"])
     return {
         "profile": profile,
         "studies": tuple(requested.get("STUDIES", "").split()) or None,
